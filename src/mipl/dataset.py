@@ -1,0 +1,319 @@
+"""MIPLDataset: bags with candidate sets and, where known, the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mipl.bags import Bags, as_bags, frame_features, group_rows
+from mipl.candidates import parse_candidates, parse_labels
+from mipl.errors import DataError
+
+__all__ = ["MIPLDataset", "split_order"]
+
+
+@dataclass(frozen=True, eq=False)
+class MIPLDataset:
+    """m bags, the candidate labels of each, and what else is known about them.
+
+    Parameters
+    ----------
+    bags : Bags, list of (n_i, d) arrays, or 3-D array
+    candidates : (m, q) bool mask, or m collections of labels
+        See `mipl.candidates.parse_candidates`.
+    labels : (m,) labels or class indices, optional
+        The true label of each bag, for evaluation only; -1 or None where unknown. It must be a candidate.
+    classes : (q,) names, optional
+    instance_labels : (n,) int, optional
+        Class index of each instance, q for a negative instance, -1 where unknown.
+    bag_ids : (m,) unique integers or strings, optional
+        Default ``0..m-1``.
+    name : str
+    description : str
+        Where the data come from and how the features were scaled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ds = MIPLDataset([np.zeros((2, 3)), np.ones((4, 3))], [{"owl", "wren"}, {"owl"}], labels=["wren", "owl"])
+    >>> ds.labels, ds.candidates.shape
+    (array([1, 0]), (2, 2))
+    """
+
+    bags: Bags
+    candidates: NDArray[np.bool_]
+    labels: NDArray[np.int64] | None = None
+    classes: NDArray[Any] = None  # type: ignore[assignment]
+    instance_labels: NDArray[np.int64] | None = None
+    bag_ids: NDArray[Any] = None  # type: ignore[assignment]
+    name: str = ""
+    description: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        bags = as_bags(self.bags)
+        mask, classes = parse_candidates(self.candidates, self.classes, n_bags=len(bags))
+        checked: dict[str, Any] = {
+            "bags": bags,
+            "candidates": mask,
+            "classes": classes,
+            "labels": _check_labels(self.labels, mask, classes),
+            "instance_labels": _check_instance_labels(self.instance_labels, bags, len(classes)),
+            "bag_ids": _check_bag_ids(self.bag_ids, len(bags)),
+        }
+        for name, value in checked.items():
+            if isinstance(value, np.ndarray):
+                value = value.view()
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    # ---------------------------------------------------------------- construction and files
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        bag: str = "bag_id",
+        candidates: str = "candidates",
+        label: str | None = None,
+        features: Sequence[str] | None = None,
+        classes: Sequence[Any] | None = None,
+        name: str = "",
+    ) -> MIPLDataset:
+        """Read a pandas frame with one row an instance; candidate sets are collections or strings ``"a|b"``.
+
+        `features` defaults to all columns but `bag`, `candidates` and the label; `label` to the column ``"label"``
+        where there is one.
+        """
+        for column in (bag, candidates, *([label] if label else [])):
+            if column not in frame.columns:
+                raise DataError(f"the frame has no column {column!r}; its columns are {list(frame.columns)}")
+        if label is None and "label" in frame.columns:
+            label = "label"
+        if features is None:
+            features = [c for c in frame.columns if c not in (bag, candidates, label)]
+        flat = frame_features(frame, features)
+        order, offsets, ids = group_rows(frame[bag].to_numpy(), len(flat))
+        rows = np.arange(len(flat)) if order is None else order
+        firsts = rows[offsets[:-1]]
+
+        def one_a_bag(column: str) -> list[Any]:
+            values = frame[column].tolist()
+            return [_agreed(values, rows[a:b], ids[i], column) for i, (a, b) in enumerate(_edges(offsets))]
+
+        del firsts
+        return cls(
+            bags=Bags(flat if order is None else flat[order], offsets),
+            candidates=parse_candidates(_as_object_array(one_a_bag(candidates)), classes)[0],
+            classes=parse_candidates(_as_object_array(one_a_bag(candidates)), classes)[1],
+            labels=one_a_bag(label) if label else None,  # type: ignore[arg-type]
+            bag_ids=ids,
+            name=name,
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write to `path`; the suffix chooses the format (.parquet, .npz, .csv, .mat).
+
+        The file appears whole or not at all: it is written under a temporary name and renamed.
+        """
+        from mipl.io import write
+
+        return write(self, path)
+
+    # ---------------------------------------------------------------- selection
+
+    def __len__(self) -> int:
+        return len(self.bags)
+
+    @property
+    def n_classes(self) -> int:
+        """The number q of classes."""
+        return len(self.classes)
+
+    def __getitem__(self, key: Any) -> MIPLDataset:
+        """Select bags by slice, index array or mask; a single integer gives a data set of one bag."""
+        index = np.arange(len(self))[key]
+        index = np.atleast_1d(index)
+        bags = self.bags[key if isinstance(key, slice) and len(index) else index]
+        rows = np.concatenate([np.arange(a, b) for a, b in zip(*self._spans(index), strict=True)])
+        return MIPLDataset(
+            bags=bags,
+            candidates=self.candidates[index],
+            labels=None if self.labels is None else self.labels[index],
+            classes=self.classes,
+            instance_labels=None if self.instance_labels is None else self.instance_labels[rows],
+            bag_ids=_selected_ids(self.bag_ids, index),
+            name=self.name,
+            description=self.description,
+        )
+
+    def _spans(self, index: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return self.bags.offsets[index], self.bags.offsets[index + 1]
+
+    def split(
+        self, train_size: float | int = 0.5, seed: int = 0, stratify: bool = False
+    ) -> tuple[MIPLDataset, MIPLDataset]:
+        """Split the bags at random into a training and a test set.
+
+        Parameters
+        ----------
+        train_size : float in (0, 1) or int
+            Share or number of training bags.
+        seed : int
+            The same seed gives the same split on every machine.
+        stratify : bool
+            Keep the share of each true label the same on both sides; needs `labels`.
+        """
+        k = self._train_count(train_size)
+        groups = None
+        if stratify:
+            if self.labels is None or (self.labels < 0).any():
+                raise DataError("stratify=True needs the true label of every bag; pass stratify=False")
+            groups = self.labels
+        order = split_order(len(self), seed, groups)
+        return self[np.sort(order[:k])], self[np.sort(order[k:])]
+
+    def _train_count(self, train_size: float | int) -> int:
+        m = len(self)
+        whole = isinstance(train_size, int | np.integer) and not isinstance(train_size, bool)
+        k = int(train_size) if whole else round(m * float(train_size))
+        if not 0 < k < m:
+            raise DataError(f"train_size={train_size} leaves {k} training bags of {m}; both sides need at least one")
+        return k
+
+    # ---------------------------------------------------------------- description
+
+    def summary(self) -> dict[str, Any]:
+        """The columns of the paper's table of data sets, as a dictionary.
+
+        ``positive`` is the share of instances of a target class in percent, None where instance labels are unknown;
+        ``candidates`` is the mean size of a candidate set.
+        """
+        sizes = self.bags.sizes
+        positive = None
+        if self.instance_labels is not None and (self.instance_labels >= 0).all():
+            positive = 100.0 * float(np.mean(self.instance_labels < self.n_classes))
+        return {
+            "name": self.name,
+            "bags": len(self),
+            "instances": self.bags.n_instances,
+            "max": int(sizes.max()),
+            "min": int(sizes.min()),
+            "dims": self.bags.n_features,
+            "classes": self.n_classes,
+            "candidates": float(self.candidates.sum(axis=1).mean()),
+            "positive": positive,
+        }
+
+    def equals(self, other: MIPLDataset) -> bool:
+        """Say whether both hold the same data (names and descriptions aside)."""
+        return (
+            self.bags == other.bags
+            and np.array_equal(self.candidates, other.candidates)
+            and np.array_equal(self.classes, other.classes)
+            and _same(self.labels, other.labels)
+            and _same(self.instance_labels, other.instance_labels)
+            and np.array_equal(self.bag_ids, other.bag_ids)
+        )
+
+
+def split_order(m: int, seed: int, groups: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """A random order of m bags whose every prefix is a random sample, balanced over `groups` if given.
+
+    The order sorts PCG64's uniform doubles, which NumPy keeps stable across versions (it does not promise this for
+    `Generator.permutation`).
+    """
+    keys = np.random.Generator(np.random.PCG64(seed)).random(m)
+    if groups is None:
+        return np.argsort(keys, kind="stable")
+    quantile = np.empty(m)
+    for g in np.unique(groups):
+        member = np.flatnonzero(groups == g)
+        quantile[member[np.argsort(keys[member], kind="stable")]] = (np.arange(len(member)) + 0.5) / len(member)
+    return np.lexsort((keys, quantile))
+
+
+def _check_labels(labels: Any, mask: NDArray[np.bool_], classes: NDArray[Any]) -> NDArray[np.int64] | None:
+    if labels is None:
+        return None
+    index = parse_labels(labels, classes)
+    if len(index) != len(mask):
+        raise DataError(f"{len(index)} labels for {len(mask)} bags; there must be one a bag")
+    known = np.flatnonzero(index >= 0)
+    if not len(known):
+        return None
+    outside = known[~mask[known, index[known]]]
+    if len(outside):
+        i = outside[0]
+        raise DataError(
+            f"bag {i} has the true label {classes[index[i]]!r}, which is not among its candidates "
+            f"{classes[mask[i]].tolist()}; add it or correct the label"
+        )
+    return index
+
+
+def _check_instance_labels(labels: ArrayLike | None, bags: Bags, q: int) -> NDArray[np.int64] | None:
+    if labels is None:
+        return None
+    array = np.asarray(labels)
+    if array.shape != (bags.n_instances,) or not np.issubdtype(array.dtype, np.integer):
+        raise DataError(f"instance_labels must be {bags.n_instances} integers, got {array.dtype} {array.shape}")
+    bad = np.flatnonzero((array < -1) | (array > q))
+    if len(bad):
+        bag = int(bags.bag_of_instance[bad[0]])
+        raise DataError(
+            f"bag {bag}, instance {bad[0] - bags.offsets[bag]} has the instance label {array[bad[0]]}; "
+            f"use 0..{q - 1} for a class, {q} for negative, -1 for unknown"
+        )
+    return array.astype(np.int64)
+
+
+def _check_bag_ids(ids: ArrayLike | None, m: int) -> NDArray[Any]:
+    if ids is None:
+        return np.arange(m)
+    array = np.asarray(ids)
+    if array.dtype.kind not in "iuU":
+        array = array.astype(str)
+    if array.shape != (m,):
+        raise DataError(f"{array.shape} bag ids for {m} bags; there must be one a bag")
+    unique, counts = np.unique(array, return_counts=True)
+    if len(unique) != m:
+        raise DataError(f"the bag id {unique[counts > 1][0]!r} occurs {counts.max()} times; bag ids must be unique")
+    return array.astype(np.int64) if array.dtype.kind == "u" else array
+
+
+def _selected_ids(ids: NDArray[Any], index: NDArray[np.int64]) -> NDArray[Any] | None:
+    return ids[index] if len(np.unique(index)) == len(index) else None
+
+
+def _agreed(values: list[Any], rows: NDArray[np.int64], bag_id: Any, column: str) -> Any:
+    """The one value of `column` in a bag's rows; an error where the rows disagree."""
+    first = values[rows[0]]
+    for row in rows[1:]:
+        value = values[row]
+        if value != first and not (value is None or first is None or (value != value and first != first)):
+            raise DataError(
+                f"bag {bag_id!r}, row {row}: {column} is {value!r} but {first!r} in the bag's first row; "
+                "all rows of a bag must agree"
+            )
+    return first
+
+
+def _as_object_array(values: list[Any]) -> NDArray[Any]:
+    array = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):
+        array[i] = value
+    return array
+
+
+def _edges(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    return zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+
+
+def _same(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:
+    return (a is None) == (b is None) and (a is None or np.array_equal(a, b))  # type: ignore[arg-type]

@@ -1,0 +1,32 @@
+"""The table of data sets: one line each, imported when it is first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from mipl.errors import DataError
+
+if TYPE_CHECKING:
+    from mipl.dataset import MIPLDataset
+
+__all__ = ["builder", "dataset_names"]
+
+#: name -> "module:function"; the function takes r, seed and its own keyword options.
+_DATASETS = {
+    "digits": "mipl.datasets.digits:build",
+}
+
+
+def dataset_names() -> tuple[str, ...]:
+    """The names that `mipl.load` knows."""
+    return tuple(_DATASETS)
+
+
+def builder(name: str) -> Callable[..., MIPLDataset]:
+    """The function that builds the data set `name`."""
+    if name not in _DATASETS:
+        raise DataError(f"unknown data set {name!r}; the data sets are {', '.join(_DATASETS)}")
+    module, _, function = _DATASETS[name].partition(":")
+    return getattr(import_module(module), function)

@@ -1,0 +1,78 @@
+"""PLLClassifier: the contract of partial-label learners on plain arrays."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mipl.base import restrict_to_candidates
+from mipl.candidates import parse_candidates
+from mipl.errors import DataError
+
+__all__ = ["PLLClassifier"]
+
+
+class PLLClassifier(ClassifierMixin, BaseEstimator):
+    """Learn from n samples (n, d) with a candidate set each, one candidate being true.
+
+    A method implements `_fit` and `_predict_proba`; both see a finite float64 array and a bool mask.
+
+    Attributes
+    ----------
+    classes_ : (q,) labels
+    n_features_in_ : int
+    """
+
+    citation: ClassVar[str] = ""
+
+    @abstractmethod
+    def _fit(self, Z: NDArray[np.float64], candidates: NDArray[np.bool_]) -> None:
+        """Learn from samples (n, d) and their candidate mask (n, q)."""
+
+    @abstractmethod
+    def _predict_proba(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Class probabilities (n, q)."""
+
+    def fit(self, Z: ArrayLike, candidates: Any, classes: Any = None) -> Self:
+        """Learn from samples `Z` (n, d) and candidate sets (a mask (n, q) or n collections of labels)."""
+        samples = _as_samples(Z)
+        mask, names = parse_candidates(candidates, classes)
+        if len(mask) != len(samples):
+            raise DataError(f"{len(mask)} candidate sets for {len(samples)} samples; there must be one a sample")
+        self.classes_ = names
+        self.n_features_in_ = samples.shape[1]
+        self._fit(samples, mask)
+        return self
+
+    def predict_proba(self, Z: ArrayLike) -> NDArray[np.float64]:
+        """Class probabilities (n, q); rows sum to one."""
+        check_is_fitted(self, "classes_")
+        samples = _as_samples(Z)
+        if samples.shape[1] != self.n_features_in_:
+            raise DataError(f"the samples have {samples.shape[1]} features, fitted were {self.n_features_in_}")
+        return self._predict_proba(samples)
+
+    def predict(self, Z: ArrayLike) -> NDArray[Any]:
+        """The most probable label (n,) of each sample."""
+        return self.classes_[np.argmax(self.predict_proba(Z), axis=1)]
+
+    def resolve(self, Z: ArrayLike, candidates: Any) -> NDArray[np.floating[Any]]:
+        """Probabilities (n, q) of the true label among the candidates."""
+        proba = self.predict_proba(Z)
+        return restrict_to_candidates(proba, parse_candidates(candidates, self.classes_)[0])
+
+
+def _as_samples(Z: ArrayLike) -> NDArray[np.float64]:
+    array = np.asarray(Z)
+    if array.ndim != 2 or array.dtype.kind not in "fiub":
+        raise DataError(f"samples must be a 2-D numeric array (n, d), got {array.dtype} {array.shape}")
+    array = np.ascontiguousarray(array, dtype=np.float64)
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        raise DataError(f"sample {bad[0][0]}, feature {bad[0][1]} is not finite; replace missing values first")
+    return array

@@ -1,0 +1,1 @@
+"""Gaussian processes: kernels, engines and the stages built on them."""

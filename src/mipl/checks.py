@@ -53,7 +53,7 @@ def mipl_checks() -> Iterator[Callable[[MIPLClassifier], None]]:
 
 
 def small_problem(q: int = 3, m: int = 24, d: int = 4) -> tuple[Bags, NDArray[np.bool_], NDArray[np.int64]]:
-    """Make m bags of 1 to 5 instances: one or more near the class centre, the rest around the origin; two candidates."""
+    """Make m bags of 1 to 5 instances, some near the class centre, the rest around the origin; two candidates each."""
     rng = np.random.default_rng(7)
     labels = np.arange(m) % q
     candidates = np.zeros((m, q), dtype=bool)

@@ -15,6 +15,7 @@ __all__ = ["make", "methods"]
 
 #: name -> "module:class", in the order in which tables list them.
 _METHODS = {
+    "BagGP": "mipl.baggp:BagGP",
     "PL-kNN": "mipl.pll.plknn:PLkNNBags",
 }
 

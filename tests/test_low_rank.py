@@ -11,7 +11,7 @@ from scipy.optimize import check_grad
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.linear_model import LogisticRegression
 
-from mipl.gp.bag_likelihood import fit_bag_likelihood, likelihood_statistics
+from mipl.gp.bag_likelihood import LabelPrior, fit_bag_likelihood, likelihood_statistics
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.leave_out import BagLeaveOut
 from mipl.gp.logistic import fit_logistic
@@ -85,11 +85,11 @@ def test_leaving_a_bag_out_equals_a_refit_without_it(sizes: list[int]) -> None:
 def test_the_gradient_of_the_bag_likelihood_equals_finite_differences(hold_prior: bool) -> None:
     shard = make_shard([1, 4, 3, 6, 2])
     prior = torch.where(shard.candidates, torch.rand(5, 3, generator=generator(2), dtype=torch.float64), 0.0)
-    prior /= prior.sum(dim=1, keepdim=True)
+    labels = LabelPrior.of(prior / prior.sum(dim=1, keepdim=True), shard.candidates)
     bias = torch.tensor([-3.0, -2.0, -3.0, -0.1], dtype=torch.float64)
 
     def statistics(w: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        return likelihood_statistics(shard, prior, torch.from_numpy(w.reshape(6, 4)), bias, math.log(2.0), hold_prior)
+        return likelihood_statistics(shard, labels, torch.from_numpy(w.reshape(6, 4)), bias, math.log(2.0), hold_prior)
 
     for seed in range(3):
         w = np.random.default_rng(seed).normal(size=24)
@@ -107,7 +107,8 @@ def test_the_bag_likelihood_is_the_sum_over_labellings() -> None:
     for b, (low, high) in enumerate([(0, 2), (2, 5)]):
         Z = (kappa * p[low:high, :2] + p[low:high, 2:]).prod(dim=0) - p[low:high, 2].prod()
         expected -= torch.log((prior[b] * Z).sum()).item()
-    value, _ = likelihood_statistics(shard, prior, W, bias, math.log(kappa), False)
+    labels = LabelPrior.of(prior, prior > 0)
+    value, _ = likelihood_statistics(shard, labels, W, bias, math.log(kappa), False)
     assert value.item() == pytest.approx(expected, rel=1e-12)
 
 

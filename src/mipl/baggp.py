@@ -111,8 +111,8 @@ class BagGP(MIPLClassifier):
 
     def _fit(self, bags: Bags, candidates: NDArray[np.bool_]) -> None:
         self._check_params()
-        self.features_ = self._front_end(bags).fit(bags.instances)
-        X = self._transform(bags)
+        self.features_ = self._front_end(bags)
+        X = self._tensor(self.features_.fit_transform(bags.instances))
         generator = torch.Generator().manual_seed(self.random_state)
         self.lengthscale_ = self.lengthscale * median_distance(X, generator)
         landmarks = kmeans_landmarks(X, self.n_landmarks, generator)
@@ -147,15 +147,14 @@ class BagGP(MIPLClassifier):
             return choose_features(bags, self.random_state, self.device)
         return clone(self.features)
 
-    def _transform(self, bags: Bags) -> Tensor:
-        X = np.asarray(self.features_.transform(bags.instances), dtype=np.float32)
-        return torch.tensor(X, device=self.device)
+    def _tensor(self, X: Any) -> Tensor:
+        return torch.tensor(np.asarray(X, dtype=np.float32), device=self.device)
 
     # ---------------------------------------------------------------- prediction
 
     def _judge(self, bags: Bags) -> _Judgement:
         """Instance logits of both models, and the log odds of the bags' labels."""
-        X = self._transform(bags)
+        X = self._tensor(self.features_.transform(bags.instances))
         coef = np.concatenate([self.regression_coef_, self.likelihood_coef_], axis=1).astype(np.float32)
         intercept = np.concatenate([self.regression_intercept_, self.likelihood_intercept_])
         T, Z = torch.tensor(coef, device=X.device), torch.tensor(self.landmarks_, device=X.device)

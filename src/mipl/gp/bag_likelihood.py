@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
-from mipl.bag_posterior import bag_evidence, instance_posterior, label_posterior
+from mipl.bag_posterior import bag_evidence, instance_posterior, label_posterior, spread
 from mipl.gp.shards import Shard, total
 
 __all__ = ["BagLikelihood", "fit_bag_likelihood", "likelihood_statistics"]
@@ -61,41 +61,57 @@ class BagLikelihood(NamedTuple):
 
     def logits(self, features: Tensor) -> Tensor:
         """Instance logits (n, q) of features (n, R), kappa included."""
-        return positive_logits(features @ self.weights.to(features.dtype), self.bias, self.log_kappa)
+        f = (features @ self.weights.to(features.dtype)).double() + self.bias
+        return f[:, :-1] - f[:, -1:] + self.log_kappa
 
 
-def positive_logits(scores: Tensor, bias: Tensor, log_kappa: float) -> Tensor:
-    """Logits (n, q) of "carries c" against "negative" from scores (n, q + 1) without bias."""
-    f = scores.double() + bias
-    return f[:, :-1] - f[:, -1:] + log_kappa
+class LabelPrior(NamedTuple):
+    """A prior on the labels of m bags, on candidate columns only: evidence of other labels is never needed.
+
+    columns : (m, k) int64, candidate classes, padded by repeating one
+    probability : (m, k), zero on the padding
+    """
+
+    columns: Tensor
+    probability: Tensor
+
+    @classmethod
+    def of(cls, prior: Tensor, candidates: Tensor) -> LabelPrior:
+        """Take a prior (m, q) at the candidates (m, q), each given at least a little."""
+        k = int(candidates.sum(dim=1).max())
+        is_candidate, columns = torch.sort(candidates.byte(), dim=1, descending=True, stable=True)
+        columns = columns[:, :k]
+        probability = prior.gather(1, columns).clamp(min=_MIN_PRIOR)
+        return cls(columns, torch.where(is_candidate[:, :k].bool(), probability, 0.0))
 
 
 def likelihood_statistics(
-    shard: Shard, prior: Tensor, weights: Tensor, bias: Tensor, log_kappa: float, hold_prior: bool
+    shard: Shard, prior: LabelPrior, weights: Tensor, bias: Tensor, log_kappa: float, hold_prior: bool
 ) -> tuple[Tensor, Tensor]:
     """A shard's part of the negative log likelihood, and of its gradient (R, q + 1).
 
-    prior : (m_s, q), the prior on the bags' labels, zero off the candidates. With `hold_prior` it is taken for the
-    labels' posterior: the objective is then the expected log evidence.
+    With `hold_prior` the prior is taken for the labels' posterior: the objective is then the expected log evidence.
     """
-    f = (shard.features @ weights.to(shard.features.dtype)).double() + bias
-    log_p = torch.log_softmax(f, dim=1)
-    logits = f[:, :-1] - f[:, -1:] + log_kappa
+    f = (shard.features @ weights.to(shard.features.dtype)).double().add_(bias)  # (n, q + 1)
+    columns = spread(prior.columns, shard.offsets)  # (n, k)
+    logits = f.gather(1, columns) - f[:, -1:] + log_kappa
     evidence = bag_evidence(logits, shard.offsets)
-    log_prior = torch.log(prior)
     if hold_prior:
-        posterior = prior
-        log_likelihood = (prior * evidence.log_evidence).sum()
+        posterior = prior.probability
+        log_likelihood = (posterior * evidence.log_evidence).sum()
     else:
+        log_prior = torch.log(prior.probability)
         posterior = label_posterior(evidence.log_evidence, log_prior)
         log_likelihood = torch.logsumexp(evidence.log_evidence + log_prior, dim=1).sum()
-    R = instance_posterior(logits, evidence, posterior, shard.offsets)
-    residual = log_p.exp()
-    residual[:, :-1] -= R
+    R = instance_posterior(logits, evidence, posterior, shard.offsets)  # (n, k)
+    log_p = torch.log_softmax(f, dim=1)
+    log_negative = log_p[:, -1].sum()
+    residual = log_p.exp_()
+    residual.scatter_add_(1, columns, -R)
     residual[:, -1] -= 1 - R.sum(dim=1)
     # The long side last: BLAS is ten times slower on features' @ residual.
     gradient = (residual.T.to(shard.features.dtype) @ shard.features).T.double()
-    return -log_likelihood - log_p[:, -1].sum(), gradient
+    return -log_likelihood - log_negative, gradient
 
 
 def fit_bag_likelihood(
@@ -106,23 +122,24 @@ def fit_bag_likelihood(
     log_kappa = math.log(math.sqrt(q) if kappa is None else kappa)
     bias = torch.full((q + 1,), math.log(_POSITIVE_SHARE / q), dtype=torch.float64, device=prior.device)
     bias[-1] = math.log(1 - _POSITIVE_SHARE)
-    candidates = torch.cat([shard.candidates for shard in shards])
-    prior = torch.where(candidates, prior.clamp(min=_MIN_PRIOR), 0.0)
-    priors = prior.split([len(shard.candidates) for shard in shards])
+    of_shards = prior.split([len(shard.candidates) for shard in shards])
+    priors = [LabelPrior.of(p, shard.candidates) for p, shard in zip(of_shards, shards, strict=True)]
     weights = torch.zeros(len(eigenvalues), q + 1, dtype=torch.float64, device=prior.device)
     for stage in _STAGES:
         whitening = (eigenvalues / (q + 1) + 1 / stage.variance).rsqrt()[:, None]
 
         def objective(weights: Tensor, stage: _Stage = stage) -> tuple[Tensor, Tensor]:
-            parts = [
-                likelihood_statistics(shard, p, weights, bias, log_kappa, stage.hold_prior)
-                for shard, p in zip(shards, priors, strict=True)
-            ]
-            value = sum(p[0] for p in parts) + (weights * weights).sum() / (2 * stage.variance)
-            return value, sum(p[1] for p in parts) + weights / stage.variance
+            pairs = list(zip(shards, priors, strict=True))
+            value, gradient = total(_of_pair, pairs, weights, bias, log_kappa, stage.hold_prior)
+            penalty = (weights * weights).sum() / (2 * stage.variance)
+            return value + penalty, gradient + weights / stage.variance
 
         weights = _minimise(objective, weights, whitening, stage.iterations)
     return BagLikelihood(weights, bias, log_kappa)
+
+
+def _of_pair(pair: tuple[Shard, LabelPrior], *args: Any) -> tuple[Tensor, Tensor]:
+    return likelihood_statistics(*pair, *args)
 
 
 def _minimise(objective: Objective, start: Tensor, whitening: Tensor, iterations: int) -> Tensor:

@@ -60,7 +60,7 @@ class ConvKMeans(TransformerMixin, BaseEstimator):
         patch: int = 6,
         stride: int = 2,
         threshold: float = 0.25,
-        pool: int = 4,
+        pool: int = 3,
         random_state: int = 0,
         device: str = "cpu",
     ) -> None:

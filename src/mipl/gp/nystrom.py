@@ -3,7 +3,8 @@ r"""Nystrom features of a Matern-5/2 kernel: a Gaussian process as a linear mode
 With M landmarks Z, :math:`k(x, x') \approx \phi(x)^\top \phi(x')`, :math:`\phi(x) = T^\top k(Z, x)` and
 :math:`T = L^{-\top}`, :math:`L L^\top = k(Z, Z) + 10^{-4} I`. Rotating T by the eigenvectors of
 :math:`G = \sum_x \phi(x) \phi(x)^\top` over the training rows makes G diagonal, so that a ridge regression with any
-noise, or the curvature of a likelihood with any prior, is solved by a division.
+noise, or the curvature of a likelihood with any prior, is solved by a division; and the R features with the largest
+eigenvalues say nearly all that M landmarks know.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["KernelMap", "cholesky_map", "gram_statistics", "matern52", "rotate_to_eigenbasis"]
+__all__ = ["KernelMap", "cholesky_map", "gram_statistics", "matern52", "principal"]
 
 #: Added to the diagonal of k(Z, Z); it also bounds the entries of T, which are used in single precision.
 _JITTER = 1e-4
@@ -67,9 +68,8 @@ def gram_statistics(features: Tensor) -> Tensor:
     return sum((block.T @ block).double() for block in features.split(8192))  # type: ignore[return-value]
 
 
-def rotate_to_eigenbasis(kernel_map: KernelMap, gram: Tensor) -> tuple[KernelMap, Tensor, Tensor]:
-    """The map rotated to the eigenvectors of G (R, R), the rotation (R, R) and the eigenvalues (R,)."""
-    eigenvalues, rotation = torch.linalg.eigh(gram)
-    rotation = rotation.to(kernel_map.T.dtype)
-    rotated = KernelMap(kernel_map.landmarks, kernel_map.lengthscale, kernel_map.T @ rotation)
-    return rotated, rotation, eigenvalues.clamp(min=0)
+def principal(kernel_map: KernelMap, gram: Tensor, rank: int) -> tuple[KernelMap, Tensor]:
+    """The map to the `rank` features with the largest eigenvalues of G (M, M), and these eigenvalues."""
+    eigenvalues, vectors = torch.linalg.eigh(gram)
+    T = kernel_map.T.double() @ vectors[:, -rank:]
+    return kernel_map._replace(T=T.to(kernel_map.T.dtype).contiguous()), eigenvalues[-rank:].clamp(min=0)

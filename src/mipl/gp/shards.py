@@ -43,6 +43,14 @@ class Shard:
         """Instances of each bag (m_s,)."""
         return self.offsets.diff()
 
+    def split(self, n_bags: int) -> tuple[Shard, Shard]:
+        """The first `n_bags` bags and the rest, as views."""
+        row = int(self.offsets[n_bags])
+        return (
+            Shard(self.features[:row], self.offsets[: n_bags + 1], self.candidates[:n_bags]),
+            Shard(self.features[row:], self.offsets[n_bags:] - row, self.candidates[n_bags:]),
+        )
+
 
 def cut(offsets: NDArray[np.int64], rows: int = SHARD_ROWS) -> list[slice]:
     """Cut bags into runs of about `rows` instances: slices of bags, in order."""
@@ -54,8 +62,3 @@ def cut(offsets: NDArray[np.int64], rows: int = SHARD_ROWS) -> list[slice]:
 def total(statistic: Callable[..., tuple[Tensor, ...]], shards: Sequence[S], *args: Any) -> tuple[Tensor, ...]:
     """Sum what `statistic(shard, *args)` gives for each shard, entry by entry."""
     return reduce(lambda a, b: tuple(map(add, a, b)), (statistic(shard, *args) for shard in shards))
-
-
-def as_tensor(array: NDArray[Any], device: torch.device) -> Tensor:
-    """A tensor on `device`; read-only arrays are copied, as torch cannot promise not to write."""
-    return torch.tensor(array, device=device)

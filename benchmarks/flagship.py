@@ -3,9 +3,9 @@
     python benchmarks/flagship.py run results.csv --seeds 10 11 12 13 14      # resumable: finished cells are kept
     python benchmarks/flagship.py table results.csv
 
-A cell is (data set, r, share of training bags, seed); the seed draws the bags, the split and the model's random numbers.
-The cells of one seed come before those of the next, so partial results are means over fewer seeds. Several processes
-may run with ``--part i/k``, each with a file of its own; `table` takes any number of files.
+A cell is (data set, r, share of training bags, seed); the seed draws bags, split and the model's random numbers. The
+cells of one seed come before those of the next, so partial results are means over fewer seeds. Several processes may
+run with ``--part i/k``, each with a file of its own; `table` takes any number of files.
 "birdsong*" is Birdsong with no instance shared between training and test bags. Needs the raw data (MIPL_DATA).
 """
 
@@ -35,12 +35,15 @@ MEASURES = ("accuracy", "ece", "log_loss", "instance_ap", "resolve_accuracy", "r
 
 
 class Cell(NamedTuple):
+    """One fit."""
+
     dataset: str
     r: int
     train_size: float
     seed: int
 
     def key(self) -> tuple[str, ...]:
+        """As it stands in a file."""
         return tuple(map(str, self))
 
 

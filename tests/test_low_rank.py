@@ -152,7 +152,7 @@ def test_logistic_calibration_equals_scikit_learns() -> None:
         responsibility = torch.bernoulli(torch.sigmoid(scores - 2), generator=generator(1))
 
     data = Instances()
-    intercept, slope = fit_logistic([data])
+    _, slope = fit_logistic([data])
     for c in range(2):
         # The ridge is 1e-3 a sample on the standardised slope; scikit-learn's penalty is 1/C on the sum.
         x = (data.scores[:, c] - data.scores[:, c].mean()) / data.scores[:, c].std(correction=0)

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import fmin_l_bfgs_b
 from torch import Tensor
 
 from mipl.bag_posterior import bag_evidence, instance_posterior, label_posterior, spread
@@ -160,6 +160,7 @@ def _minimise(objective: Objective, start: Tensor, whitening: Tensor, iterations
         value, gradient = objective(torch.from_numpy(V.reshape(start.shape)).to(start.device) * whitening)
         return float(value), (gradient * whitening).cpu().numpy().ravel()
 
-    options = {"maxiter": iterations, "maxcor": 10, "gtol": 1e-3, "ftol": 0.0}
-    result = minimize(flat, (start / whitening).cpu().numpy().ravel(), jac=True, method="L-BFGS-B", options=options)
-    return torch.from_numpy(result.x.reshape(start.shape)).to(start.device) * whitening
+    x, _, _ = fmin_l_bfgs_b(
+        flat, (start / whitening).cpu().numpy().ravel(), m=10, factr=0, pgtol=1e-3, maxiter=iterations
+    )
+    return torch.from_numpy(x.reshape(start.shape)).to(start.device) * whitening

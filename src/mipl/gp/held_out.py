@@ -47,9 +47,10 @@ class HeldOut(NamedTuple):
 def judge_on_held_out(
     shards: Sequence[Shard], eigenvalues: Tensor, prior: Tensor, log_evidence: Tensor, kappa: float | None
 ) -> HeldOut:
-    """Fit the bag likelihood to three quarters of the bags and judge it, with left-out `log_evidence` (m, q), on the rest.
+    """Fit the bag likelihood to three quarters of the bags; judge it and the bag regression on the rest.
 
-    Bags must be in random order. With too few of them, the prior weights and all stages are taken.
+    log_evidence : (m, q), what the bag regression says of each bag with that bag left out. Bags must be in random
+    order. With too few of them, the prior's weights and all stages are taken.
     """
     kept = [max(1, round(_TRAINING_SHARE * len(shard.candidates))) for shard in shards]
     counts = [len(shard.candidates) for shard in shards]
@@ -85,9 +86,7 @@ def against_best(log_evidence: Tensor) -> Tensor:
     return (log_evidence - log_evidence.amax(dim=1, keepdim=True)).clamp(min=-_CERTAIN)
 
 
-def _fit_weights(
-    first: Tensor, second: Tensor, candidates: Tensor
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _fit_weights(first: Tensor, second: Tensor, candidates: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The weights (2,) of two experts, and the log likelihood (m,) of each candidate set with them."""
 
     def log_likelihood(log_weights: NDArray[np.float64]) -> Tensor:

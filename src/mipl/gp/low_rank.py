@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.gp.nystrom import KernelMap, gram_statistics, principal
-from mipl.gp.shards import SHARD_ROWS, Shard, cut
+from mipl.gp.shards import SHARD_ROWS, Shard, cut, total
 
 __all__ = ["LowRank", "low_rank"]
 
@@ -31,7 +32,7 @@ def low_rank(
     X: Tensor,
     offsets: NDArray[np.int64],
     candidates: NDArray[np.bool_],
-    kernel_map: KernelMap,
+    all_landmarks: KernelMap,
     rank: int,
     shard_rows: int = SHARD_ROWS,
 ) -> LowRank:
@@ -40,12 +41,13 @@ def low_rank(
     Only (n, rank) features are ever kept; the kernel with the landmarks is computed block by block.
     """
     blocks = X[:_SUBSPACE_ROWS].split(_BLOCK_ROWS)
-    gram = sum(gram_statistics(kernel_map(block)) for block in blocks)
-    kernel_map, eigenvalues = principal(kernel_map, gram, rank)
+    (gram,) = total(lambda block: gram_statistics(all_landmarks(block)), blocks)
+    kernel_map, eigenvalues = principal(all_landmarks, gram, rank)
     shards = [_shard(X, offsets, candidates, bags, kernel_map) for bags in cut(offsets, shard_rows)]
     if len(X) > _SUBSPACE_ROWS:
-        exact = sum(gram_statistics(shard.features) for shard in shards)
-        kernel_map, eigenvalues = _rotate(shards, kernel_map, exact)
+        blocks = tuple(block for shard in shards for block in shard.features.split(_BLOCK_ROWS))
+        (gram,) = total(gram_statistics, blocks)
+        kernel_map, eigenvalues = _rotate(blocks, kernel_map, gram)
     return LowRank(shards, eigenvalues, kernel_map)
 
 
@@ -60,11 +62,10 @@ def _shard(
     return Shard(features, (edges - edges[0]).to(X.device), torch.tensor(candidates[bags], device=X.device))
 
 
-def _rotate(shards: list[Shard], kernel_map: KernelMap, gram: Tensor) -> tuple[KernelMap, Tensor]:
-    """Rotate features in place to the eigenvectors of their Gram matrix."""
+def _rotate(blocks: Sequence[Tensor], kernel_map: KernelMap, gram: Tensor) -> tuple[KernelMap, Tensor]:
+    """Rotate blocks of features in place to the eigenvectors of their Gram matrix."""
     eigenvalues, rotation = torch.linalg.eigh(gram)
     rotation = rotation.to(kernel_map.T.dtype)
-    for shard in shards:
-        for block in shard.features.split(_BLOCK_ROWS):
-            block.copy_(block @ rotation)
+    for block in blocks:
+        block.copy_(block @ rotation)
     return kernel_map._replace(T=kernel_map.T @ rotation), eigenvalues.clamp(min=0)

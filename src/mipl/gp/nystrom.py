@@ -22,7 +22,7 @@ _JITTER = 1e-4
 
 
 class KernelMap(NamedTuple):
-    """Features :math:`\\phi(x) = T^\\top k(Z, x)`.
+    r"""Features :math:`\phi(x) = T^\top k(Z, x)`.
 
     landmarks : (M, d)
     lengthscale : float
@@ -63,9 +63,9 @@ def cholesky_map(landmarks: Tensor, lengthscale: float) -> KernelMap:
     return KernelMap(landmarks, lengthscale, inverse.T.to(landmarks.dtype).contiguous())
 
 
-def gram_statistics(features: Tensor) -> Tensor:
-    """A shard's part of G: features (n, R) to (R, R), multiplied in single and summed in double precision."""
-    return sum((block.T @ block).double() for block in features.split(8192))  # type: ignore[return-value]
+def gram_statistics(features: Tensor) -> tuple[Tensor]:
+    """The part (R, R) of G from some rows (n, R); it is summed over such parts in double precision."""
+    return ((features.T @ features).double(),)
 
 
 def principal(kernel_map: KernelMap, gram: Tensor, rank: int) -> tuple[KernelMap, Tensor]:

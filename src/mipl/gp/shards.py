@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import pairwise
 from operator import add
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -56,7 +56,7 @@ def cut(offsets: NDArray[np.int64], rows: int = SHARD_ROWS) -> list[slice]:
     """Cut bags into runs of about `rows` instances: slices of bags, in order."""
     run = np.maximum(offsets[1:] - 1, 0) // rows
     edges = np.concatenate([[0], np.flatnonzero(np.diff(run)) + 1, [len(run)]])
-    return [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(a, b) for a, b in pairwise(edges.tolist())]
 
 
 def total(statistic: Callable[..., tuple[Tensor, ...]], shards: Sequence[S], *args: Any) -> tuple[Tensor, ...]:

@@ -52,6 +52,8 @@ def judge_on_held_out(
     log_evidence : (m, q), what the bag regression says of each bag with that bag left out. Bags must be in random
     order. With too few of them, the prior's weights and all stages are taken.
     """
+    if all(bool(shard.candidates.all()) for shard in shards):
+        return HeldOut(np.zeros(2), 1)  # the candidates say nothing
     kept = [max(1, round(_TRAINING_SHARE * len(shard.candidates))) for shard in shards]
     counts = [len(shard.candidates) for shard in shards]
     if sum(counts) - sum(kept) < _MIN_HELD_OUT:

@@ -24,7 +24,8 @@ from mipl.gp.nystrom import cholesky_map, matern52
 
 __all__ = ["BagGP"]
 
-_BLOCK_ROWS = 1024
+#: Rows whose kernel with the landmarks stays in the processor's cache.
+_BLOCK_ROWS = 256
 
 
 class BagGP(MIPLClassifier):

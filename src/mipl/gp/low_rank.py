@@ -15,7 +15,7 @@ from mipl.gp.shards import SHARD_ROWS, Shard, cut, total
 
 __all__ = ["LowRank", "low_rank"]
 
-_BLOCK_ROWS = 2048
+_BLOCK_ROWS = 512
 #: The subspace of features is chosen on at most this many rows; the Gram matrix in it is always exact.
 _SUBSPACE_ROWS = 50_000
 

@@ -47,10 +47,14 @@ def matern52(X: Tensor, Z: Tensor, lengthscale: float) -> Tensor:
     centre = Z.mean(dim=0)
     scale = math.sqrt(5.0) / lengthscale
     A, B = (X - centre) * scale, (Z - centre) * scale
-    squared = torch.addmm((B * B).sum(dim=1), A, B.T, alpha=-2).add_((A * A).sum(dim=1, keepdim=True)).clamp_(min=0)
+    # [a, |a|^2, 1] . [-2b, 1, |b|^2] = |a - b|^2: one product, and as few passes over (n, M) after it as can be.
+    A = torch.cat([A, (A * A).sum(dim=1, keepdim=True), torch.ones_like(A[:, :1])], dim=1)
+    B = torch.cat([-2 * B, torch.ones_like(B[:, :1]), (B * B).sum(dim=1, keepdim=True)], dim=1)
+    squared = (A @ B.T).clamp_(min=0)
     r = squared.sqrt()
-    polynomial = squared.div_(3).add_(r).add_(1)
-    return polynomial.mul_(r.neg_().exp_())
+    torch.add(r, squared, alpha=1 / 3, out=squared)
+    exponential = r.neg_().exp_()
+    return torch.addcmul(exponential, exponential, squared, out=exponential)
 
 
 def cholesky_map(landmarks: Tensor, lengthscale: float) -> KernelMap:

@@ -94,6 +94,7 @@ class CellProcess:
             if reason:
                 self._kill()
                 return Outcome(error=reason)
+            # Unbuffered, so that an answer never waits in a buffer that select cannot see.
             line = self._process.stdout.readline() if self._process.stdout else b""
             if not line.endswith(b"\n"):
                 return self._died()

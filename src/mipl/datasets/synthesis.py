@@ -155,7 +155,7 @@ def from_bags(
         labels=names[index],
         classes=names,
         instance_labels=instance_labels,
-        bag_ids=bag_ids,  # type: ignore[arg-type]
+        bag_ids=bag_ids,
         name=name,
         description=description,
     )

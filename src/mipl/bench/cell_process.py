@@ -87,7 +87,8 @@ class CellProcess:
             self._process.stdin.write(json.dumps(asdict(cell)).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            return self._died()
+            self._note_death()
+            return None
         deadline = float("inf")
         while True:
             reason = self._wait(deadline)
@@ -97,7 +98,8 @@ class CellProcess:
             # Unbuffered, so that an answer never waits in a buffer that select cannot see.
             line = self._process.stdout.readline() if self._process.stdout else b""
             if not line.endswith(b"\n"):
-                return self._died()
+                self._note_death()
+                return None
             message = json.loads(line)
             if "outcome" in message:
                 return Outcome(**message["outcome"])
@@ -130,7 +132,7 @@ class CellProcess:
         # The worker imports what its parent can import, a user's module beside the suite included.
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         environment = {**os.environ, "PYTHONPATH": path, **dict.fromkeys(_THREAD_VARIABLES, str(threads))}
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
             [sys.executable, "-m", "mipl.bench.worker"],
             stdin=subprocess.PIPE,
@@ -141,7 +143,7 @@ class CellProcess:
             start_new_session=True,
         )
 
-    def _died(self) -> None:
+    def _note_death(self) -> None:
         assert self._process is not None
         self._kill()
         code = self._process.wait()

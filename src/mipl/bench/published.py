@@ -26,7 +26,7 @@ class Published:
 
 
 @cache
-def published(train_size: float) -> dict[tuple[str, str, str, int], Published]:
+def published(train_size: float) -> dict[tuple[str, str, str, int | None], Published]:
     """All figures for splits with that share of training bags, by (method, group, data set, r).
 
     >>> published(0.5)["MIPLGP", "", "mnist", 1].mean

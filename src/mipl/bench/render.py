@@ -36,7 +36,9 @@ def _markdown(table: Table) -> str:
     lines = ["| " + " | ".join(table.header) + " |"]
     lines.append("|" + "|".join("---" if i < table.names else ":---:" for i in range(width)) + "|")
     for row in table.rows:
-        cells = [f"*{row.entries[0].text}*", *[""] * (width - 1)] if _is_heading(row) else [cell(e) for e in row.entries]
+        cells = (
+            [f"*{row.entries[0].text}*", *[""] * (width - 1)] if _is_heading(row) else [cell(e) for e in row.entries]
+        )
         lines.append("| " + " | ".join(cells) + " |")
     notes = [f"{note}  " for note in table.notes]
     return "\n".join([table.caption, "", *lines, "", *notes]).rstrip() + "\n"
@@ -85,7 +87,7 @@ def _text(table: Table) -> str:
     lines = [table.caption, "", line(table.header), rule]
     for i, (row, cells) in enumerate(zip(table.rows, body, strict=True)):
         if _is_heading(row):
-            lines += [rule, cells[0].center(len(rule)).rstrip(), rule]
+            lines += [*([rule] if i > 0 else []), cells[0].center(len(rule)).rstrip(), rule]
             continue
         if row.rule and i > 0 and i == len(table.rows) - 1:
             lines.append(rule)

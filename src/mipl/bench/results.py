@@ -27,7 +27,7 @@ _COLUMNS: dict[str, type] = {
     "start_mib": float, "threads": int, "error": str, "finished": float,
 }  # fmt: skip
 #: Decimals of measured columns; accuracies are kept exactly, for the tests.
-_DIGITS = {"fit_seconds": 4, "predict_seconds": 4, "peak_mib": 1, "start_mib": 1, "finished": 0}
+_DIGITS = {"fit_seconds": 6, "predict_seconds": 6, "peak_mib": 1, "start_mib": 1, "finished": 0}
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,10 @@ class Results:
         The record of each finished place.
     failed : dict
         The record of each place that failed and has no result.
+    running : dict
+        The record of each place that a live run works on.
+    outdated : int
+        Number of results that another version of the code made.
     """
 
     def __init__(self, suite: Suite, records: Iterable[Record]) -> None:
@@ -70,7 +74,7 @@ class Results:
         self.done = {place: record for place, record in found.items() if record.state == "done"}
         self.failed = {place: record for place, record in found.items() if record.state == "failed"}
         self.running = {place: record for place, record in found.items() if record.state == "running"}
-        self.other_code = sum(record.cell.code != cells[place].code for place, record in self.done.items())
+        self.outdated = sum(record.cell.code != cells[place].code for place, record in self.done.items())
         #: (data set, r) in the suite's order
         self.problems = list(dict.fromkeys((place.dataset, place.r) for place in cells))
 
@@ -105,16 +109,24 @@ class Results:
         return result
 
     def notes(self) -> list[str]:
-        """What a reader of the tables has to know: gaps, failures and old code."""
+        """What a reader of the tables has to know: gaps, failures and mixed code."""
         notes = []
         missing = self.size - len(self.done) - len(self.failed)
         if missing:
             notes.append(f"{missing} of {self.size} cells have not been run.")
         if self.failed:
             notes.append(f"{len(self.failed)} of {self.size} cells failed; `mipl bench status` lists why.")
-        if self.other_code:
-            notes.append(f"{self.other_code} of {len(self.done)} results were made by another version of the code.")
+        mixed = self._mixed()
+        if mixed:
+            notes.append(f"Made by more than one version of the code: {', '.join(mixed)}.")
         return notes
+
+    def _mixed(self) -> list[str]:
+        """Methods whose figures on some data set come from several versions of the code."""
+        codes: dict[tuple[str, str], set[str]] = {}
+        for place, record in self.done.items():
+            codes.setdefault((place.method, place.dataset), set()).add(record.cell.code)
+        return list(dict.fromkeys(method for (method, _), versions in codes.items() if len(versions) > 1))
 
 
 def read_records(path: str | Path) -> list[Record]:
@@ -174,5 +186,3 @@ def _from_text(text: str, kind: type) -> Any:
 def _mean(values: Iterable[float | None]) -> float:
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else float("nan")
-
-

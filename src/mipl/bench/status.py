@@ -28,18 +28,29 @@ def status(results: Results) -> str:
         rows.append([name, *map(str, numbers), str(expected[name] - sum(numbers)), *cost])
     totals = [len(results.done), len(results.running), len(results.failed)]
     highest = f"{max(peak.values(), default=0):.0f} MiB"
-    rows.append(["In total", *map(str, totals), str(results.size - sum(totals)), duration(sum(seconds.values())), highest])
+    rows.append(
+        ["In total", *map(str, totals), str(results.size - sum(totals)), duration(sum(seconds.values())), highest]
+    )
     table = Table(
         caption=f"{results.suite.name}: {len(results.done)} of {results.size} cells done",
         header=["Algorithm", "done", "running", "failed", "to run", "time", "peak"],
         rows=[Row([Entry(text) for text in row], rule=row[0] == "In total") for row in rows],
-        notes=[*_running(results), *_errors(results), *results.notes()[-1:] * bool(results.other_code)],
+        notes=[*_running(results), *_errors(results), *_outdated(results)],
     )
     return render(table, "text")
 
 
 def _running(results: Results) -> list[str]:
     return [f"running: {record.cell}" for record in results.running.values()]
+
+
+def _outdated(results: Results) -> list[str]:
+    if not results.outdated:
+        return []
+    return [
+        f"{results.outdated} results were made by another version of the code; `mipl bench run` makes them anew, "
+        "with --any-code it keeps them."
+    ]
 
 
 def _errors(results: Results) -> list[str]:

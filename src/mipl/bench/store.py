@@ -224,4 +224,3 @@ def _as_record(row: sqlite3.Row) -> Record:
     cell = Cell(**{name: json.loads(row[name]) if name in _JSON else row[name] for name in _CELL})
     outcome = Outcome(**{name: row[name] for name in _OUTCOME})
     return Record(cell, row["state"], row["run"], row["started"], row["finished"], outcome)
-

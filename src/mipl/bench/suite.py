@@ -37,7 +37,7 @@ class MethodEntry:
         Heading under which tables list it, as the paper's "Mean" and "MaxMin".
     params : dict
     on : dict
-        Parameters that differ on one data set, by its label: ``{"mnist": {"n_iter": 500}}``.
+        Parameters that differ on one data set, by what it loads: ``{"mnist": {"n_iter": 500}}``.
     """
 
     method: str
@@ -157,7 +157,7 @@ class Suite:
                 split=split,
                 train_size=self.train_size,
                 options=digests[d.label],
-                params={**m.params, **m.on.get(d.label, {})},
+                params={**m.params, **m.on.get(d.load, {})},
                 code=_code(m, d),
             )
             for d in self.datasets
@@ -173,16 +173,16 @@ class Suite:
 
         A method is named as in tables, with or without its group; what is left empty stays whole.
         """
+        wanted = set(r)
         kept = _chosen("method", methods, self.methods, lambda m: (m.name, m.label))
         names = [m.name for m in kept]
         changes.setdefault("reference", self.reference if self.reference in names else names[0])
-        return replace(
-            self,
-            methods=kept,
-            datasets=_chosen("data set", datasets, self.datasets, lambda d: (d.label, d.load)),
-            r=_chosen("r", r, self.r, lambda value: (value,)),
-            **changes,
-        )
+        entries = _chosen("data set", datasets, self.datasets, lambda d: (d.label, d.load))
+        if wanted:
+            own = {d.label: tuple(value for value in d.r if value in wanted) for d in entries}
+            entries = [replace(d, r=own[d.label]) for d in entries if own[d.label] or not d.r]
+            changes["r"] = tuple(sorted(wanted))
+        return replace(self, methods=kept, datasets=entries, **changes)
 
 
 class Place(NamedTuple):
@@ -249,17 +249,17 @@ def _available(content: dict[str, Any], name: str, notify: Callable[[str], None]
     """Make a suite of what this installation has."""
     methods = [m for spec in content["methods"] for m in _methods(spec)]
     missing = list(dict.fromkeys(m.method for m in methods if m.method not in known_methods()))
-    datasets = [d for d in content["datasets"] if d in dataset_names()]
-    left_out = [*missing, *(d for d in content["datasets"] if d not in dataset_names())]
+    names = [d if isinstance(d, str) else d["load"] for d in content["datasets"]]
+    datasets = [d for d, n in zip(content["datasets"], names, strict=True) if n in dataset_names()]
+    left_out = [*missing, *(n for n in names if n not in dataset_names())]
     if left_out:
         notify(f"suite {name}: left out, not in this installation: {', '.join(left_out)}")
     kept = [m for m in methods if m.method not in missing]
     if not kept or not datasets:
         raise DataError(f"suite {name}: none of its {'methods' if not kept else 'data sets'} is in this installation")
-    names = [m.name for m in kept]
-    if content.get("reference", names[0]) not in names:
-        notify(f"suite {name}: the reference {content['reference']} is left out; {names[0]} takes its place")
-        content["reference"] = names[0]
+    if content["reference"] not in [m.name for m in kept]:
+        notify(f"suite {name}: the reference {content['reference']} is left out; {kept[0].name} takes its place")
+        content["reference"] = kept[0].name
     return Suite(**{"name": name, **content, "methods": kept, "datasets": datasets})
 
 

@@ -45,10 +45,10 @@ class Table:
 def accuracy_table(results: Results, with_published: bool = False) -> Table:
     """Accuracy, mean and standard deviation, of each method and r (rows) on each data set (columns), as Table 2."""
     suite, summaries = results.suite, results.summaries
-    datasets = [d.label for d in suite.datasets]
     all_r = _all_r(results)
     figures = published(suite.train_size) if with_published else {}
     best = _best(results)
+    labels = [d.label for d in suite.datasets]
     rows: list[Row] = []
     group = ""
     for m in suite.methods:
@@ -56,20 +56,18 @@ def accuracy_table(results: Results, with_published: bool = False) -> Table:
             group = m.group
             rows.append(Row([Entry(group)], rule=True))
         for i, r in enumerate(all_r):
-            entries = [_accuracy(summaries.get((d, r, m.name)), suite.splits, best.get((d, r))) for d in datasets]
+            entries = [_accuracy(summaries.get((d, r, m.name)), suite.splits, best.get((d, r))) for d in labels]
             rows.append(Row([Entry(m.label if i == 0 else ""), *_r_entry(r, all_r), *entries], rule=i == 0))
-            theirs = [figures.get((m.label, m.group, d, r if r is not None else -1)) for d in datasets]
+            theirs = [figures.get((m.label, m.group, d.load, r)) for d in suite.datasets]
             if any(theirs):
                 texts = [
-                    Entry("")
-                    if f is None
-                    else Entry(_pm(f.mean, f.std), marker="" if f.confirmed else "unconfirmed")
+                    Entry("") if f is None else Entry(_pm(f.mean, f.std), marker="" if f.confirmed else "unconfirmed")
                     for f in theirs
                 ]
                 rows.append(Row([Entry("  published"), *_r_entry(r, all_r), *texts]))
     return Table(
         caption=f"Accuracy (mean±std) over {_splits(results)}.",
-        header=["Algorithm", *(["r"] if len(all_r) > 1 else []), *datasets],
+        header=["Algorithm", *(["r"] if len(all_r) > 1 else []), *labels],
         rows=rows,
         names=2 if len(all_r) > 1 else 1,
         notes=_accuracy_notes(results, rows),
@@ -127,9 +125,9 @@ def cost_table(results: Results) -> Table:
             texts = [Entry(_cost(results, m, d, what)) for d in datasets]
             rows.append(Row([Entry(m.name if i == 0 else ""), Entry(f"{what} [{unit}]"), *texts], rule=i == 0))
     threads = sorted({record.outcome.threads for record in results.done.values() if record.outcome.threads})
-    notes = [f"Each cell had {' or '.join(map(str, threads))} BLAS threads."] if threads else []
+    notes = [f"BLAS threads of a cell: {' or '.join(map(str, threads))}."] if threads else []
     return Table(
-        caption="Mean seconds of fit and prediction, and highest resident memory of the process, over all r and splits.",
+        caption="Mean seconds of fit and prediction, and the process's highest resident memory, over all r and splits.",
         header=["Algorithm", "", *datasets],
         rows=rows,
         names=2,
@@ -141,15 +139,17 @@ def tidy_table(results: Results) -> Table:
     """One row for each method, data set and r with all that is known of it: for CSV files and data frames."""
     figures = published(results.suite.train_size)
     entry = {m.name: m for m in results.suite.methods}
+    load = {d.label: d.load for d in results.suite.datasets}
     header = ["dataset", "r", "method", "group", "n", "mean", "std", "verdict", "p", "fit_seconds", "predict_seconds",
               "peak_mib", "published_mean", "published_std", "published_source"]  # fmt: skip
     rows = []
     for s in results.summaries.values():
         m = entry[s.method]
-        theirs = figures.get((m.label, m.group, s.dataset, s.r if s.r is not None else -1))
-        values = [s.dataset, s.r, m.label, m.group, s.n, s.mean, s.std, *((s.test.verdict, s.test.p) if s.test else ("", None)),
-                  s.fit_seconds, s.predict_seconds, s.peak_mib,
-                  *((theirs.mean, theirs.std, theirs.source) if theirs else (None, None, None))]  # fmt: skip
+        theirs = figures.get((m.label, m.group, load[s.dataset], s.r))
+        test = (s.test.verdict, s.test.p) if s.test else (None, None)
+        beside = (theirs.mean, theirs.std, theirs.source) if theirs else (None, None, None)
+        values = [s.dataset, s.r, m.label, m.group, s.n, s.mean, s.std, *test, s.fit_seconds, s.predict_seconds,
+                  s.peak_mib, *beside]  # fmt: skip
         rows.append(Row([Entry(_plain(value)) for value in values]))
     return Table(caption="", header=header, rows=rows)
 
@@ -189,7 +189,7 @@ def _accuracy(summary: Summary | None, splits: int, best: str | None) -> Entry:
     return Entry(
         text + ("?" if verdict == "untested" else ""),
         bold=f"{summary.mean:.3f}" == best,
-        marker=verdict if verdict in ("win", "loss") else "",  # type: ignore[arg-type]
+        marker=verdict if verdict in ("win", "loss") else "",
     )
 
 

@@ -90,9 +90,7 @@ def _dataset(name: str, options: str, r: int | None) -> MIPLDataset:
 
 
 @lru_cache(maxsize=1)
-def _split(
-    name: str, options: str, r: int | None, train_size: float, split: int
-) -> tuple[MIPLDataset, MIPLDataset]:
+def _split(name: str, options: str, r: int | None, train_size: float, split: int) -> tuple[MIPLDataset, MIPLDataset]:
     return _dataset(name, options, r).split(train_size=train_size, seed=split)
 
 

@@ -11,7 +11,9 @@ import typer
 if TYPE_CHECKING:
     from mipl.bench.suite import Suite
 
-app = typer.Typer(help="Compare methods: resumable, parallel, with the paper's tables and figures.", no_args_is_help=True)
+app = typer.Typer(
+    help="Compare methods: resumable, parallel, with the paper's tables and figures.", no_args_is_help=True
+)
 
 SuiteArgument = Annotated[
     str, typer.Argument(help="quick, paper-pll, paper-mil, paper-prior, comparison, successors, or a .toml/.yaml file.")
@@ -35,7 +37,9 @@ def run_command(
     suite: SuiteArgument,
     store: StoreOption = DEFAULT_STORE,
     jobs: Annotated[int, typer.Option("--jobs", help="Processes; they divide the BLAS threads.")] = 1,
-    scheduler: Annotated[str | None, typer.Option("--scheduler", help="Run on the Dask cluster at this address.")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", help="Run on the Dask cluster at this address.")
+    ] = None,
     method: MethodsOption = None,
     dataset: DatasetsOption = None,
     r: ROption = None,
@@ -146,7 +150,9 @@ def figure_command(
     from mipl.bench.results import Results
 
     results = Results.read(_suite(suite, method, dataset, r, splits, train_size, reference), store)
-    files = draw(results, kind, out or [Path(f"{results.suite.name}-{kind}.png"), Path(f"{results.suite.name}-{kind}.svg")])
+    files = draw(
+        results, kind, out or [Path(f"{results.suite.name}-{kind}.png"), Path(f"{results.suite.name}-{kind}.svg")]
+    )
     for file in files:
         typer.echo(f"wrote {file}")
 

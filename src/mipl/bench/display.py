@@ -66,7 +66,7 @@ class PlainDisplay(Tally):
     def begin(self, total: int, todo: int, executor: Executor) -> None:
         """Say what is to do."""
         super().begin(total, todo, executor)
-        self._say(f"{total} cells, {total - todo} finished before; {todo} to run on {executor.description}")
+        self._say(f"cells: {total} in all, {total - todo} finished before, {todo} to run on {executor.description}")
 
     def finished(self, cell: Cell, outcome: Outcome) -> None:
         """Say what a cell gave."""

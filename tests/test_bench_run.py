@@ -320,8 +320,8 @@ def test_another_code_version_is_another_result(tmp_path):
             store.claim(cell(code="old"))
             store.finish(cell(code="old"), Outcome(accuracy=0.5))
             assert store.claim(cell(code="new")) == "claimed"
-        assert store.settled(failed=True, any_code=False) == {(cell().key, "old")}
-        assert store.settled(failed=True, any_code=True) == {(cell().key, "")}
+        assert store.states() == {(cell().key, "old"): "done", (cell().key, "new"): "running"}
+        assert store.states(any_code=True) == {(cell().key, ""): "done"}
 
 
 def test_a_foreign_file_is_refused(tmp_path):

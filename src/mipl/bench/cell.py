@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -47,8 +47,8 @@ class Cell:
     @cached_property
     def key(self) -> str:
         """A digest of everything but the code version."""
-        parts = {name: value for name, value in asdict(self).items() if name != "code"}
-        text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+        parts = (self.dataset, self.r, self.method, self.split, self.train_size, self.options, self.params)
+        text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def __str__(self) -> str:

@@ -52,6 +52,9 @@ def draw(results: Results, kind: str, files: Sequence[str | Path]) -> list[Path]
             raise DataError(f"cannot draw to {path}; its suffix must be .png, .svg or .pdf")
     with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
         figure = KINDS[kind](results)
+        # The layout is found once: it would move a little with every file.
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
         for path in paths:
             # Without the date the same results give the same file.
             metadata = (
@@ -139,7 +142,7 @@ def _against_time(results: Results) -> Figure:
 
 def _ranks(results: Results) -> Figure:
     """Average ranks over (data set, r) with Nemenyi's critical difference: methods under one bar do not differ."""
-    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
 
     names, accuracies, left_out = _complete(results)
     n, k = accuracies.shape
@@ -153,7 +156,8 @@ def _ranks(results: Results) -> Figure:
     # One unit of height is a line of text; names hang below the bars, the worst ranks to the right.
     first = -0.8 - 0.55 * len(bars)
     margin = 0.32 * (k - 1)
-    figure, ax = plt.subplots(figsize=(_WIDTH, 0.17 * (3.2 - first + half)))
+    figure = Figure(figsize=(_WIDTH, 0.17 * (3.2 - first + half)))
+    ax = figure.subplots()
     figure.subplots_adjust(0, 0, 1, 1)
     ax.axis("off")
     ax.set_xlim(1 - margin, k + margin)
@@ -203,14 +207,15 @@ def _cliques(ranks: np.ndarray, cd: float) -> list[tuple[float, float]]:
 
 def _wins(results: Results) -> Figure:
     """How often the reference is better, equal or worse than each method, by paired t-tests."""
-    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     counts = {label: by_r[None] for label, by_r in win_tie_loss(results).items() if None in by_r}
     if not counts:
         raise DataError(f"nothing to compare: {results.suite.reference} or all others have no finished cell")
     labels = sorted(counts, key=lambda label: (counts[label]["win"] - counts[label]["loss"]) / counts[label].total())
-    figure, ax = plt.subplots(figsize=(_WIDTH * 0.75, 0.7 + 0.24 * len(labels)))
+    figure = Figure(figsize=(_WIDTH * 0.75, 0.7 + 0.24 * len(labels)))
+    ax = figure.subplots()
     left = np.zeros(len(labels))
     for verdict, colour, ink in (
         ("win", "#0072b2", "white"),
@@ -237,7 +242,7 @@ def _wins(results: Results) -> Figure:
 
 def _panels(results: Results, needs_r: bool = False) -> tuple[Figure, dict[str, Axes]]:
     """One panel for each data set that has results (and an r), up to three in a row, with room for the legend."""
-    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
 
     present = {s.dataset for s in results.summaries.values() if s.r is not None or not needs_r}
     if not present:
@@ -245,9 +250,8 @@ def _panels(results: Results, needs_r: bool = False) -> tuple[Figure, dict[str, 
     datasets = [d.label for d in results.suite.datasets if d.label in present]
     columns = min(3, len(datasets) + 1)
     rows = -(-(len(datasets) + 1) // columns)
-    figure, axes = plt.subplots(
-        rows, columns, figsize=(_WIDTH * columns / 3, 2.3 * rows), squeeze=False, layout="constrained"
-    )
+    figure = Figure(figsize=(_WIDTH * columns / 3, 2.3 * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
     flat = list(axes.flat)
     for ax in flat[len(datasets) :]:
         ax.axis("off")

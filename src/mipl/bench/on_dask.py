@@ -23,15 +23,18 @@ __all__ = ["DaskExecutor"]
 
 
 class DaskExecutor:
-    """Runs cells on the cluster whose scheduler listens at `address`, for example ``tcp://10.0.0.1:8786``."""
+    """Runs cells on the cluster whose scheduler listens at `address`, for example ``tcp://10.0.0.1:8786``.
 
-    def __init__(self, address: str, limits: Limits | None = None) -> None:
+    `timeout` is how many seconds it has to answer.
+    """
+
+    def __init__(self, address: str, limits: Limits | None = None, timeout: float = 10) -> None:
         try:
             from distributed import Client
         except ImportError as error:
             raise DataError("--scheduler needs Dask: pip install 'mipl[dask]'") from error
         try:
-            self._client = Client(address, timeout="10s", set_as_default=False)
+            self._client = Client(address, timeout=timeout, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
             raise DataError(f"no Dask scheduler answers at {address}: {error}") from error
         self._limits = limits or Limits()

@@ -72,24 +72,30 @@ def _latex(table: Table) -> str:
 
 
 def _text(table: Table) -> str:
-    def cell(entry: Entry) -> str:
-        return ("*" if entry.bold and entry.text else "") + entry.text + _MARKERS[entry.marker]
+    width = len(table.header)
+    full = [row.entries for row in table.rows if not _is_heading(row)]
+    # Accuracies stand one under the other from the left, with room for the star of the best; counts from the right.
+    left = [i < table.names or any("±" in entries[i].text for entries in full) for i in range(width)]
 
-    body = [[cell(e) for e in row.entries] for row in table.rows]
-    full = [cells for cells in [table.header, *body] if len(cells) == len(table.header)]
-    widths = [max(len(cells[i]) for cells in full) for i in range(len(table.header))]
+    def cell(i: int, entry: Entry) -> str:
+        star = ("*" if entry.bold else " ") if left[i] and i >= table.names else ""
+        return star + entry.text + _MARKERS[entry.marker]
+
+    body = [[cell(i, e) for i, e in enumerate(row.entries)] for row in table.rows]
+    rows = [cells for cells in [table.header, *body] if len(cells) == width]
+    widths = [max(len(cells[i]) for cells in rows) for i in range(width)]
 
     def line(cells: list[str]) -> str:
-        pairs = zip(cells, widths, strict=True)
-        return "  ".join(c.ljust(w) if i < table.names else c.rjust(w) for i, (c, w) in enumerate(pairs)).rstrip()
+        parts = zip(cells, widths, left, strict=True)
+        return "  ".join(c.ljust(w) if at_left else c.rjust(w) for c, w, at_left in parts).rstrip()
 
-    rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
+    rule = "-" * (sum(widths) + 2 * (width - 1))
     lines = [table.caption, "", line(table.header), rule]
     for i, (row, cells) in enumerate(zip(table.rows, body, strict=True)):
         if _is_heading(row):
-            lines += [*([rule] if i > 0 else []), cells[0].center(len(rule)).rstrip(), rule]
+            lines += [*([rule] if i > 0 else []), row.entries[0].text.center(len(rule)).rstrip(), rule]
             continue
-        if row.rule and i > 0 and i == len(table.rows) - 1:
+        if row.rule and 0 < i == len(table.rows) - 1:
             lines.append(rule)
         lines.append(line(cells))
     notes = [note.replace("The best mean is in bold", "*: the best mean") for note in table.notes]

@@ -70,18 +70,20 @@ def run(
         suite = load_suite(suite)
     limits = Limits(time_limit, memory_limit)
     cells = list({cell.key: cell for cell in suite.cells().values()}.values())
+    shown = display or PlainDisplay()
     with Store(store) as opened:
-        settled = opened.settled(failed=not retry_failed, any_code=any_code)
-        todo = [cell for cell in cells if (cell.key, "" if any_code else cell.code) not in settled]
-        shown = display or PlainDisplay()
+        states = opened.states(any_code=any_code)
+        settled = {"done"} if retry_failed else {"done", "failed"}
+        todo = [cell for cell in cells if _state(cell, states, any_code) not in settled]
         if todo:
             executor = _executor(jobs, scheduler, limits)
             try:
                 run_cells(todo, opened, executor, shown, total=len(cells), retry_failed=retry_failed)
             finally:
                 executor.close()
-        failed = _count_failed(opened, cells, any_code)
-        shown.end(failed)
+            states = opened.states(any_code=any_code)
+    failed = sum(_state(cell, states, any_code) == "failed" for cell in cells)
+    shown.end(failed)
     return failed
 
 
@@ -99,12 +101,12 @@ def run_cells(
     display.begin(total, len(cells), executor)
     finished: tuple[Cell, Outcome] | None = None
     while True:
+        flying -= finished is not None
         with store.transaction():
             if finished is not None:
                 store.finish(*finished)
             claimed = _claim(store, waiting, elsewhere, executor.slots - flying, retry_failed, display)
         if finished is not None:
-            flying -= 1
             display.finished(*finished)
         for cell in claimed:
             executor.submit(cell)
@@ -175,8 +177,5 @@ def _executor(jobs: int, scheduler: str | None, limits: Limits) -> Executor:
     return LocalExecutor(jobs, limits)
 
 
-def _count_failed(store: Store, cells: Sequence[Cell], any_code: bool) -> int:
-    done = store.settled(failed=False, any_code=any_code)
-    both = store.settled(failed=True, any_code=any_code)
-    wanted = {(cell.key, "" if any_code else cell.code) for cell in cells}
-    return len(wanted & (both - done))
+def _state(cell: Cell, states: dict[tuple[str, str], str], any_code: bool) -> str | None:
+    return states.get((cell.key, "" if any_code else cell.code))

@@ -171,14 +171,13 @@ class Store:
         with self.transaction():
             self._db.execute("DELETE FROM cells WHERE run = ? AND state = 'running'", (self.run,))
 
-    def settled(self, *, failed: bool, any_code: bool) -> set[tuple[str, str]]:
-        """Keys and codes of cells that need no run: the done ones, and with `failed` those that failed.
+    def states(self, *, any_code: bool = False) -> dict[tuple[str, str], str]:
+        """How each (key, code) stands: running, done or failed.
 
-        With `any_code` the code is empty: a result counts whatever version of the code made it.
+        With `any_code` the code is empty, and a cell stands as well as under the best of its versions.
         """
-        states = ("done", "failed") if failed else ("done", "done")
-        rows = self._db.execute("SELECT key, code FROM cells WHERE state IN (?, ?)", states)
-        return {(row["key"], "" if any_code else row["code"]) for row in rows}
+        rows = self._db.execute("SELECT key, code, state FROM cells ORDER BY state = 'done', state = 'failed'")
+        return {(key, "" if any_code else code): state for key, code, state in rows}
 
     # ---------------------------------------------------------------- reading
 

@@ -148,7 +148,8 @@ class Suite:
         They come data set by data set and split by split, so that a worker that takes them in order loads each of
         these once.
         """
-        digests = {d.label: _options(d) for d in self.datasets}
+        options = {d.label: _options(d) for d in self.datasets}
+        codes = {(d.label, m.name): _code(m, d) for d in self.datasets for m in self.methods}
         return {
             Place(d.label, r, split, m.name): Cell(
                 dataset=d.load,
@@ -156,9 +157,9 @@ class Suite:
                 method=m.method,
                 split=split,
                 train_size=self.train_size,
-                options=digests[d.label],
+                options=options[d.label],
                 params={**m.params, **m.on.get(d.load, {})},
-                code=_code(m, d),
+                code=codes[d.label, m.name],
             )
             for d in self.datasets
             for r in (d.r or ((None,) if d.is_file else self.r))

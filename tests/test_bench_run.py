@@ -72,6 +72,22 @@ def test_peak_memory_belongs_to_the_cell(tmp_path, bags):
     assert extra["10"] < 60
 
 
+def test_a_users_method_in_the_current_folder_joins_by_its_import_path(tmp_path, bags):
+    code = ["class Mine:", " def fit(self, bags, candidates): pass", " def predict(self, bags): return [0] * len(bags)"]
+    (tmp_path / "my_module.py").write_text("\n".join(code))
+    (tmp_path / "suite.toml").write_text('datasets = ["bags.npz"]\nmethods = ["my_module:Mine"]\nsplits = 2')
+    # -P: the current folder is not on the path, as under the installed command
+    call = subprocess.run(
+        [sys.executable, "-P", "-m", "mipl", "bench", "run", "suite.toml"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+    )
+    assert call.returncode == 0, call.stderr
+    assert all(record.outcome.accuracy is not None for record in records(tmp_path / "bench.sqlite"))
+
+
 # -------------------------------------------------------------------- errors and limits
 
 

@@ -129,7 +129,7 @@ class CellProcess:
         if self._process is not None and self._process.poll() is None:
             return
         threads = min(self.threads, int(os.environ.get("OMP_NUM_THREADS", self.threads)))
-        # The worker imports what its parent can import, a user's module beside the suite included.
+        # The worker imports what its parent can import, a user's module in the current folder included.
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         environment = {**os.environ, "PYTHONPATH": path, **dict.fromkeys(_THREAD_VARIABLES, str(threads))}
         self._log = tempfile.TemporaryFile()  # noqa: SIM115

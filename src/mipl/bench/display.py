@@ -21,6 +21,7 @@ class Display(Protocol):
     def started(self, cell: Cell) -> None: ...  # noqa: D102
     def finished(self, cell: Cell, outcome: Outcome) -> None: ...  # noqa: D102
     def settled_elsewhere(self, cell: Cell) -> None: ...  # noqa: D102
+    def stop(self) -> None: ...  # noqa: D102
     def end(self, failed: int) -> None: ...  # noqa: D102
 
 
@@ -29,7 +30,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.total = self.done = self.failed = 0
-        self.running: dict[str, Cell] = {}
+        self.running: set[str] = set()
         self._start = time.monotonic()
         self._ran = self._todo = 0
 
@@ -39,11 +40,11 @@ class Tally:
 
     def started(self, cell: Cell) -> None:
         """Count a cell as running."""
-        self.running[cell.key] = cell
+        self.running.add(cell.key)
 
     def finished(self, cell: Cell, outcome: Outcome) -> None:
         """Count a cell as done or failed."""
-        del self.running[cell.key]
+        self.running.discard(cell.key)
         self._ran += 1
         self.done += 1
         self.failed += bool(outcome.error)
@@ -52,6 +53,9 @@ class Tally:
         """Count a cell that another run has finished."""
         self.done += 1
         self._todo -= 1
+
+    def stop(self) -> None:
+        """Leave the screen as it should stay, also when the run was interrupted."""
 
     def seconds_left(self) -> float | None:
         """Time left if the remaining cells take as long as this run's cells so far; None before the first."""
@@ -94,7 +98,7 @@ class LiveDisplay(Tally):
         self._console = Console(stderr=True)
         self._progress = Progress(
             TextColumn("[bold]cells"),
-            BarColumn(),
+            BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TextColumn("{task.description}"),
             console=self._console,
@@ -112,7 +116,9 @@ class LiveDisplay(Tally):
         """Move the bar."""
         super().finished(cell, outcome)
         if outcome.error:
-            self._progress.console.print(f"failed: {cell}: {outcome.error.splitlines()[0]}", markup=False)
+            self._progress.console.print(
+                f"failed: {cell}: {outcome.error.splitlines()[0]}", markup=False, highlight=False
+            )
         self._draw()
 
     def settled_elsewhere(self, cell: Cell) -> None:
@@ -120,15 +126,16 @@ class LiveDisplay(Tally):
         super().settled_elsewhere(cell)
         self._draw()
 
+    def stop(self) -> None:
+        """Let go of the terminal."""
+        self._progress.stop()
+
     def end(self, failed: int) -> None:
-        """Take the bar away and say how it ended."""
-        if hasattr(self, "_progress"):
-            self._progress.stop()
+        """Say how it ended."""
         print(_closing(self.done, self.total, failed), file=sys.stderr)
 
     def _draw(self) -> None:
-        newest = str(next(reversed(self.running.values()))) if self.running else ""
-        text = f"{len(self.running)} running, {self.failed} failed, {_left(self.seconds_left())}  [dim]{newest}"
+        text = f"{len(self.running)} running, {self.failed} failed, {_left(self.seconds_left())}"
         self._progress.update(self._task, completed=self.done, description=text)
 
 
@@ -164,4 +171,4 @@ def _closing(done: int, total: int, failed: int) -> str:
         return "nothing to run: every cell has finished before" + (f", {failed} of them failed" if failed else "")
     if not failed:
         return f"{done} of {total} cells finished"
-    return f"{done} of {total} cells finished, {failed} failed; see `mipl bench status`, run again with --retry-failed"
+    return f"{done} of {total} cells finished, {failed} of them failed; see `mipl bench status`, run again with --retry-failed"

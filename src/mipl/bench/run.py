@@ -81,6 +81,7 @@ def run(
                 run_cells(todo, opened, executor, shown, total=len(cells), retry_failed=retry_failed)
             finally:
                 executor.close()
+                shown.stop()
             states = opened.states(any_code=any_code)
     failed = sum(_state(cell, states, any_code) == "failed" for cell in cells)
     shown.end(failed)

@@ -49,6 +49,8 @@ def run_cell(cell: Cell) -> Outcome:
             raise ValueError(f"predict gave an array of shape {predicted.shape} for {len(test)} bags")
         assert test.labels is not None
         known = test.labels >= 0
+        if not known.any():
+            raise ValueError("no test bag has a true label, so nothing can be scored")
         return Outcome(
             accuracy=float(np.mean(predicted[known] == test.labels[known])),
             n_test=int(known.sum()),

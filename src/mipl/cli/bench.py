@@ -185,6 +185,8 @@ def _suite(
 ) -> Suite:
     from mipl.bench.suite import load_suite
 
+    if "" not in sys.path:  # a user's own method may be a module in the current folder
+        sys.path.insert(0, "")
     suite = load_suite(name, notify=lambda message: typer.echo(message, err=True))
     changes = {"splits": splits, "train_size": train_size, "reference": reference}
     return suite.select(

@@ -171,4 +171,4 @@ def _closing(done: int, total: int, failed: int) -> str:
         return "nothing to run: every cell has finished before" + (f", {failed} of them failed" if failed else "")
     if not failed:
         return f"{done} of {total} cells finished"
-    return f"{done} of {total} cells finished, {failed} of them failed; see `mipl bench status`, run again with --retry-failed"
+    return f"{done} of {total} cells finished, {failed} of them failed; `mipl bench status` says why"

@@ -292,7 +292,7 @@ def _check_labels(labels: Any, mask: NDArray[np.bool_], classes: NDArray[Any]) -
     if len(outside):
         i = outside[0]
         raise DataError(
-            f"bag {i} has the true label {classes[index[i]]!r}, which is not among its candidates "
+            f"bag {i} has the true label {classes[index[i]].item()!r}, which is not among its candidates "
             f"{classes[mask[i]].tolist()}; add it or correct the label"
         )
     return index
@@ -324,7 +324,9 @@ def _check_bag_ids(ids: ArrayLike | None, m: int) -> NDArray[Any]:
         raise DataError(f"{array.shape} bag ids for {m} bags; there must be one a bag")
     unique, counts = np.unique(array, return_counts=True)
     if len(unique) != m:
-        raise DataError(f"the bag id {unique[counts > 1][0]!r} occurs {counts.max()} times; bag ids must be unique")
+        raise DataError(
+            f"the bag id {unique[counts > 1][0].item()!r} occurs {counts.max()} times; bag ids must be unique"
+        )
     return array.astype(np.int64) if array.dtype.kind == "u" else array
 
 
@@ -352,7 +354,7 @@ def _one_a_bag(column: Any, rows: NDArray[np.int64], offsets: NDArray[np.int64],
         k = int(differ[0])
         bag = int(np.searchsorted(offsets, k, side="right")) - 1
         raise DataError(
-            f"bag {ids[bag]!r}, row {rows[k]}: {column.name} is {values[k]!r}, but {expected[k]!r} in the bag's "
+            f"bag {ids[bag].item()!r}, row {rows[k]}: {column.name} is {values[k]!r}, but {expected[k]!r} in the bag's "
             "first row; all rows of a bag must agree"
         )
     first[missing[offsets[:-1]]] = None

@@ -93,27 +93,20 @@ def from_instances(
         _rows_of(labels, reserved, "reserved class"),
     ]
     plan = lay_out(n_bags, len(targets), sizes, mean_size, positive, seed)
-    # Slots of one kind (class, or q for negative) are filled in bag order from one dealt deck, in each group its own.
     bag = np.repeat(np.arange(n_bags), np.diff(plan.offsets))
     kind = np.where(plan.positive, plan.labels[bag], len(targets))
-    group_of_row = np.zeros(len(instances), dtype=np.int64) if groups is None else np.asarray(groups)
-    if group_of_row.shape != labels.shape:
-        raise DataError(f"groups must hold one group a row ({len(labels)}), got shape {group_of_row.shape}")
-    bag_groups = _spread_evenly(plan.labels, np.unique(group_of_row))
-    rows = np.empty(len(kind), dtype=np.int64)
-    for group in np.unique(bag_groups):
-        for k, pool in enumerate(pools):
-            slots = np.flatnonzero((kind == k) & (bag_groups[bag] == group))
-            if not len(slots):
-                continue
-            deck = pool[group_of_row[pool] == group]
-            if not len(deck):
-                raise DataError(
-                    f"group {group} has no instance of {[*targets, 'the reserved classes'][k]!r}; use fewer groups"
-                )
-            hand = int(np.bincount(bag[slots]).max())
-            purpose = f"instances of kind {k}" if groups is None else f"instances of kind {k}, group {group}"
-            rows[slots] = deal(seed, purpose, deck, len(slots), hand)
+    if groups is None:
+        rows, bag_groups = _fill(kind, bag, pools, seed, ""), None
+    else:
+        group_of_row = np.asarray(groups)
+        if group_of_row.shape != labels.shape:
+            raise DataError(f"groups must hold one group a row ({len(labels)}), got shape {group_of_row.shape}")
+        bag_groups = _spread_evenly(plan.labels, np.unique(group_of_row))
+        rows = np.empty(len(kind), dtype=np.int64)
+        for group in np.unique(bag_groups):
+            slots = np.flatnonzero(bag_groups[bag] == group)
+            decks = [pool[group_of_row[pool] == group] for pool in pools]
+            rows[slots] = _fill(kind[slots], bag[slots], decks, seed, f", group {group}")
     return from_bags(
         Bags(instances[rows], plan.offsets, instance_shape),
         [targets[c] for c in plan.labels],
@@ -123,7 +116,7 @@ def from_instances(
         instance_labels=kind,
         name=name,
         description=description,
-        groups=None if groups is None else bag_groups,
+        groups=bag_groups,
     )
 
 
@@ -181,6 +174,21 @@ def from_bags(
         description=description,
         groups=groups,
     )
+
+
+def _fill(
+    kind: NDArray[np.int64], bag: NDArray[np.int64], decks: Sequence[NDArray[np.int64]], seed: int, where: str
+) -> NDArray[np.int64]:
+    """Give every slot (n,) a row of the deck of its kind; one deck is dealt to the bags one after the other."""
+    rows = np.empty(len(kind), dtype=np.int64)
+    for k in np.unique(kind):
+        slots = np.flatnonzero(kind == k)
+        if not len(decks[k]):
+            what = "negative" if k == len(decks) - 1 else f"class {k}"
+            raise DataError(f"no instance is {what}{where}; use fewer groups")
+        hand = int(np.bincount(bag[slots]).max())
+        rows[slots] = deal(seed, f"instances of kind {k}{where}", decks[k], len(slots), hand)
+    return rows
 
 
 def _spread_evenly(labels: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.int64]:

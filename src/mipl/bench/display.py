@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mipl.bench.cell import Cell, Outcome
 
@@ -89,6 +89,8 @@ class PlainDisplay(Tally):
 class LiveDisplay(Tally):
     """A bar with cells done, running, failed and the time left; failures stay on the screen."""
 
+    _progress: Any = None
+
     def begin(self, total: int, todo: int, executor: Executor) -> None:
         """Draw the bar."""
         from rich.console import Console
@@ -128,7 +130,8 @@ class LiveDisplay(Tally):
 
     def stop(self) -> None:
         """Let go of the terminal."""
-        self._progress.stop()
+        if self._progress is not None:
+            self._progress.stop()
 
     def end(self, failed: int) -> None:
         """Say how it ended."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import traceback
 
 from mipl.bench.cell import Cell, Outcome
 from mipl.bench.cell_process import CellProcess, Limits, usable_cpus
@@ -29,7 +30,11 @@ class LocalExecutor:
 
     def _serve(self, process: CellProcess) -> None:
         while (cell := self._waiting.get()) is not None:
-            self._finished.put((cell, process.run(cell)))
+            try:
+                outcome = process.run(cell)
+            except Exception as error:  # no process, no memory: the run waits for an outcome all the same
+                outcome = Outcome(error=f"{type(error).__name__}: {error}", traceback=traceback.format_exc())
+            self._finished.put((cell, outcome))
 
     def submit(self, cell: Cell) -> None:
         """Start a cell as soon as a process is free."""

@@ -49,16 +49,16 @@ class Summary:
 class Results:
     """What a suite's cells gave.
 
-    A cell that was run by several versions of the code counts with its newest result.
+    A cell that was run by several versions of the code counts as the newest of them left it.
 
     Attributes
     ----------
     done : dict
         The record of each finished place.
     failed : dict
-        The record of each place that failed and has no result.
+        The record of each place that failed.
     running : dict
-        The record of each place that a live run works on.
+        The record of each place that a live run works on for the first time.
     outdated : int
         Number of results that another version of the code made.
     """
@@ -67,7 +67,7 @@ class Results:
         self.suite = suite
         cells = suite.cells()
         newest: dict[str, Record] = {}
-        for record in sorted(records, key=lambda record: (record.state == "done", record.finished or 0.0)):
+        for record in sorted(records, key=lambda record: (record.state != "running", record.finished or 0.0)):
             newest[record.cell.key] = record
         found = {place: newest[cell.key] for place, cell in cells.items() if cell.key in newest}
         self.size = len(cells)

@@ -103,10 +103,11 @@ def run_cells(
     finished: tuple[Cell, Outcome] | None = None
     while True:
         flying -= finished is not None
+        free = executor.slots - flying  # asks the cluster, so not while the store is locked
         with store.transaction():
             if finished is not None:
                 store.finish(*finished)
-            claimed = _claim(store, waiting, elsewhere, executor.slots - flying, retry_failed, display)
+            claimed = _claim(store, waiting, elsewhere, free, retry_failed, display)
         if finished is not None:
             display.finished(*finished)
         for cell in claimed:

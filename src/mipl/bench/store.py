@@ -7,7 +7,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -76,7 +76,7 @@ class Store:
         if not self.path.parent.is_dir():
             raise DataError(f"cannot write {self.path}: the folder {self.path.parent} does not exist")
         try:
-            self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None, check_same_thread=False)
+            self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None)
             self._db.row_factory = sqlite3.Row
             # WAL: readers never wait for a writer. FULL: a commit is on the disk when it returns.
             self._db.execute("PRAGMA journal_mode = WAL")
@@ -208,7 +208,8 @@ class Store:
             return False
         except BlockingIOError:
             return True
-        file.unlink(missing_ok=True)
+        with suppress(OSError):  # a reader may not be allowed to tidy up
+            file.unlink()
         return False
 
 

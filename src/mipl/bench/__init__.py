@@ -2,6 +2,7 @@
 
 from mipl.bench.run import run
 from mipl.bench.store import Store
-from mipl.bench.suite import Suite, load_suite, suite_names
+from mipl.bench.suite import Suite
+from mipl.bench.suite_file import load_suite, suite_names
 
 __all__ = ["Store", "Suite", "load_suite", "run", "suite_names"]

@@ -151,7 +151,7 @@ def duration(seconds: float) -> str:
     """Write a time span.
 
     >>> duration(5), duration(95), duration(7300)
-    ('5 s', '1 min 35 s', '2 h 2 min')
+    ('5 s', '1 min 35 s', '2 h 1 min')
     """
     whole = round(seconds)
     if whole < 60:

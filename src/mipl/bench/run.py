@@ -16,7 +16,8 @@ from mipl.bench.cell import Cell, Outcome
 from mipl.bench.cell_process import Limits, usable_cpus
 from mipl.bench.display import Display, PlainDisplay
 from mipl.bench.store import Store
-from mipl.bench.suite import Suite, load_suite
+from mipl.bench.suite import Suite
+from mipl.bench.suite_file import load_suite
 
 __all__ = ["Executor", "run", "run_cells"]
 

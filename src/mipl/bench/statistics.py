@@ -47,8 +47,9 @@ def compare(reference: Mapping[int, float], other: Mapping[int, float], level: f
 
     Examples
     --------
-    >>> compare({0: 0.90, 1: 0.92, 2: 0.91}, {0: 0.80, 1: 0.83, 2: 0.80, 3: 0.5})
-    Comparison(verdict='win', p=0.001109..., n=3)
+    >>> result = compare({0: 0.90, 1: 0.92, 2: 0.91}, {0: 0.80, 1: 0.83, 2: 0.80, 3: 0.5})
+    >>> result.verdict, round(result.p, 4), result.n
+    ('win', 0.0033, 3)
     """
     from scipy.stats import ttest_rel
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from mipl.bench.published import published
 from mipl.bench.results import Results, Summary
-from mipl.bench.suite import MethodEntry
+from mipl.bench.suite_entries import MethodEntry
 
 __all__ = ["Entry", "Row", "Table", "accuracy_table", "cost_table", "tidy_table", "win_tie_loss", "win_tie_loss_table"]
 

@@ -34,7 +34,10 @@ def run_cell(cell: Cell) -> Outcome:
     """Fit the cell's method on its training bags and score it on its test bags; errors are part of the outcome."""
     import numpy as np
 
-    where = {"threads": int(os.environ.get("OMP_NUM_THREADS", 0)) or os.cpu_count(), "host": socket.gethostname()}
+    where: dict[str, Any] = {
+        "threads": int(os.environ.get("OMP_NUM_THREADS", 0)) or os.cpu_count(),
+        "host": socket.gethostname(),
+    }
     try:
         train, test = _split(cell.dataset, json.dumps(cell.options), cell.r, cell.train_size, cell.split)
         model = build(cell)
@@ -58,10 +61,10 @@ def run_cell(cell: Cell) -> Outcome:
             predict_seconds=end - fitted,
             peak_mib=_peak_mib(),
             start_mib=start_mib,
-            **where,  # type: ignore[arg-type]
+            **where,
         )
     except Exception as error:
-        return Outcome(error=f"{type(error).__name__}: {error}", traceback=traceback.format_exc(), **where)  # type: ignore[arg-type]
+        return Outcome(error=f"{type(error).__name__}: {error}", traceback=traceback.format_exc(), **where)
 
 
 def build(cell: Cell) -> Any:

@@ -183,7 +183,7 @@ def _suite(
     train_size: float | None = None,
     reference: str | None = None,
 ) -> Suite:
-    from mipl.bench.suite import load_suite
+    from mipl.bench.suite_file import load_suite
 
     if "" not in sys.path:  # a user's own method may be a module in the current folder
         sys.path.insert(0, "")

@@ -65,11 +65,12 @@ def test_every_method_sees_the_same_splits(tmp_path, bags):
 
 def test_peak_memory_belongs_to_the_cell(tmp_path, bags):
     store = tmp_path / "s.sqlite"
-    suite = Suite(methods=methods("Allocates", ["300", "10"]), datasets=[bags], splits=1)
+    suite = Suite(methods=methods("Allocates", ["300", "10", "200"]), datasets=[bags], splits=1)
     run(suite, store)
-    extra = {r.cell.params["label"]: r.outcome.peak_mib - r.outcome.start_mib for r in records(store)}
+    extra = {r.cell.params["label"]: r.outcome.memory_mib for r in records(store)}
     assert 290 < extra["300"] < 400
     assert extra["10"] < 60
+    assert 190 < extra["200"] < 260
 
 
 def test_a_users_method_in_the_current_folder_joins_by_its_import_path(tmp_path, bags):
@@ -117,18 +118,16 @@ def test_failed_cells_run_again_only_on_request(tmp_path, bags):
 def test_limits_of_time_and_memory_and_a_dying_process_are_failures_with_a_reason(tmp_path, bags):
     store = tmp_path / "s.sqlite"
     specs = [
-        *methods("Constant", ["slow"], seconds=30),
+        *methods("Constant", ["slow"], seconds=600),
         *methods("Hungry", ["hungry"]),
         *methods("Dying", ["dying"]),
         *methods("WrongShape", ["shape"]),
         *methods("Constant", ["fine"]),
     ]
     suite = Suite(methods=specs, datasets=[bags], splits=1)
-    begin = time.monotonic()
-    assert run(suite, store, time_limit=1.0, memory_limit=500) == 4
-    assert time.monotonic() - begin < 25
+    assert run(suite, store, time_limit=5.0, memory_limit=500) == 4
     failed = {place.method: record.outcome for place, record in Results(suite, records(store)).failed.items()}
-    assert failed["slow"].error == "TimeLimit: stopped after 1 s"
+    assert failed["slow"].error == "TimeLimit: stopped after 5 s"
     assert failed["hungry"].error.startswith("MemoryLimit: stopped at")
     assert failed["dying"].error == "the process was killed by SIGSEGV"
     assert "last words" in failed["dying"].traceback

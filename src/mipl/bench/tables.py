@@ -121,13 +121,14 @@ def cost_table(results: Results) -> Table:
     datasets = [d.label for d in results.suite.datasets]
     rows = []
     for m in results.suite.methods:
-        for i, (what, unit) in enumerate((("fit", "s"), ("predict", "s"), ("peak", "MiB"))):
+        for i, (what, unit) in enumerate((("fit", "s"), ("predict", "s"), ("memory", "MiB"))):
             texts = [Entry(_cost(results, m, d, what)) for d in datasets]
             rows.append(Row([Entry(m.name if i == 0 else ""), Entry(f"{what} [{unit}]"), *texts], rule=i == 0))
     threads = sorted({record.outcome.threads for record in results.done.values() if record.outcome.threads})
     notes = [f"BLAS threads of a cell: {' or '.join(map(str, threads))}."] if threads else []
     return Table(
-        caption="Mean seconds of fit and prediction, and the process's highest resident memory, over all r and splits.",
+        caption="Mean seconds of fit and prediction, and the highest memory above that of the loaded data, "
+        "over all r and splits.",
         header=["Algorithm", "", *datasets],
         rows=rows,
         names=2,
@@ -141,7 +142,7 @@ def tidy_table(results: Results) -> Table:
     entry = {m.name: m for m in results.suite.methods}
     load = {d.label: d.load for d in results.suite.datasets}
     header = ["dataset", "r", "method", "group", "n", "mean", "std", "verdict", "p", "fit_seconds", "predict_seconds",
-              "peak_mib", "published_mean", "published_std", "published_source"]  # fmt: skip
+              "memory_mib", "published_mean", "published_std", "published_source"]  # fmt: skip
     rows = []
     for s in results.summaries.values():
         m = entry[s.method]
@@ -149,7 +150,7 @@ def tidy_table(results: Results) -> Table:
         test = (s.test.verdict, s.test.p) if s.test else (None, None)
         beside = (theirs.mean, theirs.std, theirs.source) if theirs else (None, None, None)
         values = [s.dataset, s.r, m.label, m.group, s.n, s.mean, s.std, *test, s.fit_seconds, s.predict_seconds,
-                  s.peak_mib, *beside]  # fmt: skip
+                  s.memory_mib, *beside]  # fmt: skip
         rows.append(Row([Entry(_plain(value)) for value in values]))
     return Table(caption="", header=header, rows=rows)
 
@@ -226,7 +227,7 @@ def _cost(results: Results, method: MethodEntry, dataset: str, what: str) -> str
     found = [s for s in results.summaries.values() if s.method == method.name and s.dataset == dataset]
     if not found:
         return "–"
-    if what == "peak":
-        return f"{max(s.peak_mib for s in found):.0f}"
+    if what == "memory":
+        return f"{max(s.memory_mib for s in found):.0f}"
     seconds = sum(s.n * (s.fit_seconds if what == "fit" else s.predict_seconds) for s in found)
     return f"{seconds / sum(s.n for s in found):.3g}"

@@ -345,7 +345,7 @@ def frame_features(frame: Any, names: Sequence[str]) -> NDArray[np.float32]:
 
 def _plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
     """Integers or strings out of an object array, as pandas gives it."""
-    missing = np.flatnonzero(np.equal(ids, None) | (ids != ids))
+    missing = np.flatnonzero((ids == np.array(None)) | (ids != ids))
     if len(missing):
         raise DataError(f"row {missing[0]} has no bag id")
     try:

@@ -47,7 +47,7 @@ class PLLClassifier(ClassifierMixin, BaseEstimator):
     def _predict_proba(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Class probabilities (n, q)."""
 
-    def _resolve(self, Z: NDArray[np.float64], candidates: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _resolve(self, Z: NDArray[np.float64], candidates: NDArray[np.bool_]) -> NDArray[np.floating[Any]]:
         """Probabilities (n, q) of the true label, zero off the candidates."""
         return restrict_to_candidates(self._predict_proba(Z), candidates)
 
@@ -72,7 +72,7 @@ class PLLClassifier(ClassifierMixin, BaseEstimator):
         """The most probable label (n,) of each sample."""
         return self.classes_[np.argmax(self.predict_proba(Z), axis=1)]
 
-    def resolve(self, Z: ArrayLike, candidates: Any) -> NDArray[np.float64]:
+    def resolve(self, Z: ArrayLike, candidates: Any) -> NDArray[np.floating[Any]]:
         """Probabilities (n, q) of the true label among the candidates."""
         samples = self._check_samples(Z)
         mask, _ = parse_candidates(candidates, self.classes_)

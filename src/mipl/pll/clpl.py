@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
@@ -80,7 +81,7 @@ class CLPL(PLLClassifier):
         design = np.column_stack([Z, np.ones(len(Z))])
         penalty = np.append(np.ones(Z.shape[1]), 0.0)
         minimum = minimize_weights(
-            lambda weights: clpl_objective(weights, design, candidates, self.C),
+            partial(clpl_objective, design=design, candidates=candidates, C=self.C),
             np.zeros((design.shape[1], candidates.shape[1])),
             curvature_coordinates(design, 2 * self.C, penalty),
             max_iter=self.max_iter,

@@ -60,14 +60,14 @@ class EmbeddedPLL(MIPLClassifier):
         cls.citation = learner.citation
         inherited = inspect.signature(EmbeddedPLL.__init__).parameters
 
-        def __init__(self: EmbeddedPLL, **params: Any) -> None:
+        def init(self: EmbeddedPLL, **params: Any) -> None:
             EmbeddedPLL.__init__(self, **params)
 
         # scikit-learn reads names and defaults of parameters (clone, set_params, repr) from this signature.
-        __init__.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        init.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [inherited["self"], inherited["embed"], *inspect.signature(learner).parameters.values()]
         )
-        cls.__init__ = __init__  # type: ignore[method-assign]
+        cls.__init__ = init  # type: ignore[method-assign]
 
     def __init__(self, *, embed: str = "mean", **params: Any) -> None:
         self.embed = embed

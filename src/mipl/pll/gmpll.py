@@ -84,7 +84,8 @@ class GMPLL(PLLClassifier):
         graph = (graph + graph.T).tocsr() / 2
         matching = uniform_weights(candidates)
         support = self.nu * (graph @ matching)
-        for self.n_iter_ in range(1, self.max_iter + 1):
+        for step in range(1, self.max_iter + 1):
+            self.n_iter_ = step
             affinity = matching * (support + graph @ matching)
             total = affinity.sum(axis=1, keepdims=True)
             # A sample whose candidates no neighbour shares keeps its matching.

@@ -61,6 +61,11 @@ def minimize_weights(
         value, gradient = objective(start + coordinates @ step.reshape(start.shape))
         return value, (coordinates.T @ gradient).ravel()
 
-    options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "gtol": tol, "ftol": 0.0}
-    result = minimize(in_coordinates, np.zeros(start.size), method="L-BFGS-B", jac=True, options=options)
+    result = minimize(
+        in_coordinates,
+        np.zeros(start.size),
+        method="L-BFGS-B",
+        jac=True,
+        options={"maxiter": max_iter, "maxfun": 2 * max_iter, "gtol": tol, "ftol": 0.0},
+    )
     return Minimum(start + coordinates @ result.x.reshape(start.shape), int(result.nit))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import NamedTuple
 
@@ -112,16 +113,9 @@ class LSBCMM(PLLClassifier):
         posterior = self._expect(np.zeros((len(Z), n_regions)), 1 + 10.0 * favourite, labels)
         weights = np.zeros((design.shape[1], n_regions - 1))
         bounds: list[float] = []
-        for self.n_iter_ in range(1, self.max_iter + 1):
-            taken = posterior.responsibilities[:, :-1]
-            reached = np.cumsum(posterior.responsibilities[:, ::-1], axis=1)[:, :0:-1]
-            weights = minimize_weights(
-                lambda w, taken=taken, reached=reached: _stick_loss(w, design, taken, reached, penalty),
-                weights,
-                coordinates,
-                max_iter=self.stick_iter,
-                tol=1e-3,
-            ).weights
+        for _ in range(self.max_iter):
+            loss = partial(_stick_loss, design=design, responsibilities=posterior.responsibilities, penalty=penalty)
+            weights = minimize_weights(loss, weights, coordinates, max_iter=self.stick_iter, tol=1e-3).weights
             posterior = self._expect(_log_regions(design @ weights), posterior.concentrations, labels)
             bounds.append(posterior.bound - 0.5 * float(penalty @ np.sum(weights**2, axis=1)))
             if len(bounds) > 10:
@@ -131,6 +125,7 @@ class LSBCMM(PLLClassifier):
         self.coef_, self.intercept_ = weights[:-1].T.copy(), weights[-1].copy()
         self.concentrations_ = posterior.concentrations
         self.bounds_ = np.array(bounds)
+        self.n_iter_ = len(bounds)
 
     def _expect(self, log_regions: Array, concentrations: Array, labels: Array) -> _Posterior:
         """One coordinate step on q(z, y), then one on q(theta), and the bound without the prior of the sticks.
@@ -165,11 +160,10 @@ def _log_regions(scores: Array) -> Array:
     return broken + passed
 
 
-def _stick_loss(weights: Array, design: Array, taken: Array, reached: Array, penalty: Array) -> tuple[float, Array]:
-    """Value and gradient (d + 1, K - 1) of the weighted logistic regressions.
-
-    `taken` (n, K - 1) is the responsibility of region k, `reached` that of region k and all later ones.
-    """
+def _stick_loss(weights: Array, design: Array, responsibilities: Array, penalty: Array) -> tuple[float, Array]:
+    """Value and gradient (d + 1, K - 1) of the weighted logistic regressions for responsibilities (n, K)."""
+    taken = responsibilities[:, :-1]  # Region k stops the stick,
+    reached = np.cumsum(responsibilities[:, ::-1], axis=1)[:, :0:-1]  # which got as far as k.
     scores = design @ weights
     value = -np.sum(reached * log_expit(-scores)) - np.sum(taken * scores)
     gradient = design.T @ (reached * expit(scores) - taken)

@@ -77,7 +77,8 @@ class SURE(KernelRidgePLL):
         check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
         confidences = uniform_weights(candidates)
         rows = np.arange(len(Z))
-        for self.n_iter_ in range(1, self.max_iter + 1):
+        for step in range(1, self.max_iter + 1):
+            self.n_iter_ = step
             scores = model.fitted(confidences)
             scores[rows, np.where(candidates, scores, -np.inf).argmax(axis=1)] += self.lam / 2
             previous, confidences = confidences, project_simplex(scores, candidates)

@@ -41,7 +41,8 @@ class GMPLL(PLLClassifier):
 
     normalised for each sample only, which never decreases F (Baum and Eagon, 1967). A new sample is matched with the
     matching of its k neighbours held fixed: its probabilities are :math:`\sum_j w_j p_j` with its own reconstruction
-    weights :math:`w`.
+    weights :math:`w`. One vote in k + 1 goes to the shares of the classes in the matching, so that a label which no
+    neighbour holds stays possible.
 
     Parameters
     ----------
@@ -100,7 +101,9 @@ class GMPLL(PLLClassifier):
         unit = normalize(Z)
         _, index = nearest_neighbours(self.samples_, self.k, unit)
         weights = reconstruction_weights(reconstruction_grams(unit, self.samples_, index))
-        return np.einsum("nk,nkq->nq", weights, self.confidences_[index])
+        votes = np.einsum("nk,nkq->nq", weights, self.confidences_[index])
+        k = index.shape[1]
+        return (k * votes + self.confidences_.mean(axis=0)) / (k + 1)
 
 
 class GMPLLBags(EmbeddedPLL, learner=GMPLL):

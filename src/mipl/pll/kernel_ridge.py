@@ -8,11 +8,12 @@ from numbers import Real
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp, softmax
 from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_scalar
 
 from mipl.pll.base import PLLClassifier
-from mipl.pll.simplex import project_simplex
 
 __all__ = ["GaussianRidge", "KernelRidgePLL"]
 
@@ -60,6 +61,13 @@ class GaussianRidge:
         """Fitted values (n, q) at the samples."""
         return targets - self.ridge * (self._solver @ targets)
 
+    def leave_one_out(self, targets: Array) -> Array:
+        """Values (n, q) at each sample of the regression on all others: the residual is ``A[i] / B[i, i]``."""
+        diagonal = self._solver.diagonal()[:, None]
+        # One sample alone has B = 0 and nothing to be left with; it keeps its target.
+        alone = diagonal <= 0
+        return targets - np.where(alone, 0, self._solver @ targets) / np.where(alone, 1, diagonal)
+
 
 def _gaussian(squared: Array, width: float) -> Array:
     """Turn squared distances into kernel values, in place."""
@@ -89,9 +97,9 @@ def _inverse_in_place(matrix: Array) -> Array:
 class KernelRidgePLL(PLLClassifier):
     """Base of methods that alternate between labelling confidences and a `GaussianRidge` fitted to them.
 
-    A method implements `_ridge` and `_disambiguate`. The scores are least-squares estimates of confidences, so
-    `predict_proba` is the probability vector nearest to the scores and `resolve` the nearest one on the candidates.
-    The projection keeps the order, hence `predict` is the class with the largest score.
+    A method implements `_ridge` and `_disambiguate`. The scores are least-squares estimates of confidences, not
+    probabilities; `predict_proba` is their softmax at a temperature that is fitted without labels: it maximises the
+    likelihood of the training candidate sets under the leave-one-out scores.
 
     Attributes
     ----------
@@ -100,6 +108,7 @@ class KernelRidgePLL(PLLClassifier):
     width_ : float
     dual_coef_ : (n, q)
     intercept_ : (q,)
+    temperature_ : float
     """
 
     width: float | None
@@ -117,14 +126,22 @@ class KernelRidgePLL(PLLClassifier):
         self.confidences_ = self._disambiguate(Z, candidates, model)
         self.samples_, self.width_ = Z, model.width
         self.dual_coef_, self.intercept_ = model.solve(self.confidences_)
+        self.temperature_ = _fit_temperature(model.leave_one_out(self.confidences_), candidates)
 
     def _scores(self, Z: Array) -> Array:
         kernel = _gaussian(euclidean_distances(Z, self.samples_, squared=True), self.width_)
         return kernel @ self.dual_coef_ + self.intercept_
 
     def _predict_proba(self, Z: Array) -> Array:
-        scores = self._scores(Z)
-        return project_simplex(scores, np.ones(scores.shape, dtype=bool))
+        return softmax(self._scores(Z) / self.temperature_, axis=1)
 
-    def _resolve(self, Z: Array, candidates: NDArray[np.bool_]) -> Array:
-        return project_simplex(self._scores(Z), candidates)
+
+def _fit_temperature(scores: Array, candidates: NDArray[np.bool_]) -> float:
+    """Temperature between 0.01 and 1 at which softmax(scores) gives the candidate sets the largest likelihood."""
+
+    def loss(log_temperature: float) -> float:
+        logits = scores / np.exp(log_temperature)
+        inside = logsumexp(np.where(candidates, logits, -np.inf), axis=1)
+        return float(np.sum(logsumexp(logits, axis=1) - inside))
+
+    return float(np.exp(minimize_scalar(loss, bounds=(np.log(0.01), 0), method="bounded").x))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, expit, gammaln, log_expit
+from scipy.special import digamma, gammaln, log_expit
 from sklearn.utils import check_scalar
 
 from mipl.pll.base import PLLClassifier
@@ -114,7 +114,9 @@ class LSBCMM(PLLClassifier):
         weights = np.zeros((design.shape[1], n_regions - 1))
         bounds: list[float] = []
         for _ in range(self.max_iter):
-            loss = partial(_stick_loss, design=design, responsibilities=posterior.responsibilities, penalty=penalty)
+            taken = np.ascontiguousarray(posterior.responsibilities[:, :-1])
+            reached = taken + np.cumsum(posterior.responsibilities[:, :0:-1], axis=1)[:, ::-1]
+            loss = partial(_stick_loss, design=design, taken=taken, reached=reached, penalty=penalty)
             weights = minimize_weights(loss, weights, coordinates, max_iter=self.stick_iter, tol=1e-3).weights
             posterior = self._expect(_log_regions(design @ weights), posterior.concentrations, labels)
             bounds.append(posterior.bound - 0.5 * float(penalty @ np.sum(weights**2, axis=1)))
@@ -160,15 +162,20 @@ def _log_regions(scores: Array) -> Array:
     return broken + passed
 
 
-def _stick_loss(weights: Array, design: Array, responsibilities: Array, penalty: Array) -> tuple[float, Array]:
-    """Value and gradient (d + 1, K - 1) of the weighted logistic regressions for responsibilities (n, K)."""
-    taken = responsibilities[:, :-1]  # Region k stops the stick,
-    reached = np.cumsum(responsibilities[:, ::-1], axis=1)[:, :0:-1]  # which got as far as k.
+def _stick_loss(weights: Array, design: Array, taken: Array, reached: Array, penalty: Array) -> tuple[float, Array]:
+    """Value and gradient (d + 1, K - 1) of the weighted logistic regressions.
+
+    `taken` (n, K - 1) is the responsibility of region k, `reached` that of region k and all later ones.
+    """
     scores = design @ weights
-    value = -np.sum(reached * log_expit(-scores)) - np.sum(taken * scores)
-    gradient = design.T @ (reached * expit(scores) - taken)
+    # log(1 + exp(s)) and its derivative from one exponential that cannot overflow: this is where the time goes.
+    decay = np.exp(-np.abs(scores))
+    softplus = np.maximum(scores, 0) + np.log1p(decay)
+    sigmoid = np.where(scores >= 0, 1, decay) / (1 + decay)
+    value = np.vdot(reached, softplus) - np.vdot(taken, scores)
+    gradient = design.T @ (reached * sigmoid - taken)
     gradient += penalty[:, None] * weights
-    return value + 0.5 * penalty @ np.sum(weights**2, axis=1), gradient
+    return float(value + 0.5 * penalty @ np.sum(weights**2, axis=1)), gradient
 
 
 def _expected_log(concentrations: Array) -> Array:

@@ -101,7 +101,7 @@ def _as_samples(Z: ArrayLike) -> NDArray[np.float64]:
     array = np.asarray(Z)
     if array.ndim != 2 or array.dtype.kind not in "fiub" or 0 in array.shape:
         raise DataError(f"samples must be a 2-D numeric array (n, d) with n, d > 0, got {array.dtype} {array.shape}")
-    array = np.ascontiguousarray(array, dtype=np.float64)
+    array = np.array(array, dtype=np.float64, order="C")  # A copy: models keep samples, and callers reuse buffers.
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):
         raise DataError(f"sample {bad[0][0]}, feature {bad[0][1]} is not finite; replace missing values first")

@@ -79,7 +79,7 @@ class GMPLL(PLLClassifier):
             check_scalar(getattr(self, name), name, Integral, min_val=1)
         check_scalar(self.nu, "nu", Real, min_val=0)
         self.samples_ = normalize(Z)
-        _, index = nearest_neighbours(self.samples_, self.k)
+        index = nearest_neighbours(self.samples_, self.k)
         weights = reconstruction_weights(reconstruction_grams(self.samples_, self.samples_, index))
         graph = neighbour_graph(index, weights)
         graph = (graph + graph.T).tocsr() / 2
@@ -99,7 +99,7 @@ class GMPLL(PLLClassifier):
 
     def _predict_proba(self, Z: Array) -> Array:
         unit = normalize(Z)
-        _, index = nearest_neighbours(self.samples_, self.k, unit)
+        index = nearest_neighbours(self.samples_, self.k, unit)
         weights = reconstruction_weights(reconstruction_grams(unit, self.samples_, index))
         votes = np.einsum("nk,nkq->nq", weights, self.confidences_[index])
         k = index.shape[1]

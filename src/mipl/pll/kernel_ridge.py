@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from numbers import Real
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +41,8 @@ class GaussianRidge:
     """
 
     def __init__(self, samples: Array, ridge: float, width: float | None = None) -> None:
-        check_scalar(ridge, "the ridge", Real, min_val=0, include_boundaries="neither")
         squared = euclidean_distances(samples, squared=True)
         self.width = _mean_distance(squared) if width is None else width
-        check_scalar(self.width, "width", Real, min_val=0, include_boundaries="neither")
         self.ridge = ridge
         kernel = _gaussian(squared, self.width)
         kernel.flat[:: len(kernel) + 1] += ridge
@@ -97,7 +96,7 @@ def _inverse_in_place(matrix: Array) -> Array:
 class KernelRidgePLL(PLLClassifier):
     """Base of methods that alternate between labelling confidences and a `GaussianRidge` fitted to them.
 
-    A method implements `_ridge` and `_disambiguate`. The scores are least-squares estimates of confidences, not
+    A method implements `_disambiguate` and names its ridge. The scores are least-squares estimates of confidences, not
     probabilities; `predict_proba` is their softmax at a temperature that is fitted without labels: it maximises the
     likelihood of the training candidate sets under the leave-one-out scores.
 
@@ -112,17 +111,19 @@ class KernelRidgePLL(PLLClassifier):
     """
 
     width: float | None
-
-    @abstractmethod
-    def _ridge(self) -> float:
-        """The ridge of the regression."""
+    #: Name of the parameter that is the ridge.
+    _ridge_parameter: ClassVar[str]
 
     @abstractmethod
     def _disambiguate(self, Z: Array, candidates: NDArray[np.bool_], model: GaussianRidge) -> Array:
         """Labelling confidences (n, q)."""
 
     def _fit(self, Z: Array, candidates: NDArray[np.bool_]) -> None:
-        model = GaussianRidge(Z, self._ridge(), self.width)
+        if self.width is not None:
+            check_scalar(self.width, "width", Real, min_val=0, include_boundaries="neither")
+        ridge = getattr(self, self._ridge_parameter)
+        check_scalar(ridge, self._ridge_parameter, Real, min_val=0, include_boundaries="neither")
+        model = GaussianRidge(Z, ridge, self.width)
         self.confidences_ = self._disambiguate(Z, candidates, model)
         self.samples_, self.width_ = Z, model.width
         self.dual_coef_, self.intercept_ = model.solve(self.confidences_)

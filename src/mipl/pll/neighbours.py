@@ -18,16 +18,17 @@ _BLOCK = 256
 _RIDGE = 1e-9
 
 
-def nearest_neighbours(train: Array, k: int, query: Array | None = None) -> tuple[Array, NDArray[np.int64]]:
-    """Euclidean distances and indices (n, k) of the neighbours of `query` in `train`.
+def nearest_neighbours(train: Array, k: int, query: Array | None = None) -> NDArray[np.int64]:
+    """Indices (n, k) of the neighbours of `query` in `train`, nearest first, by Euclidean distance.
 
     Without a query these are the neighbours of the training samples, each without itself. Where there are fewer than
     k, all are given, which can be none.
     """
     k = min(k, len(train) - (query is None))
     if k == 0:
-        return np.zeros((len(train), 0)), np.zeros((len(train), 0), dtype=np.int64)
-    return NearestNeighbors(n_neighbors=k, algorithm="brute").fit(train).kneighbors(query)
+        return np.zeros((len(train), 0), dtype=np.int64)
+    search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(train)
+    return search.kneighbors(query, return_distance=False)
 
 
 def neighbour_graph(index: NDArray[np.int64], weights: Array) -> csr_array:

@@ -82,6 +82,7 @@ class PLAGGD(KernelRidgePLL):
     """
 
     citation = "Wang, Li & Zhang, KDD 2019"
+    _ridge_parameter = "gamma"
 
     def __init__(
         self,
@@ -100,16 +101,13 @@ class PLAGGD(KernelRidgePLL):
         self.width = width
         self.max_iter = max_iter
 
-    def _ridge(self) -> float:
-        return self.gamma
-
     def _disambiguate(self, Z: Array, candidates: NDArray[np.bool_], model: GaussianRidge) -> Array:
         for name in ("k", "max_iter"):
             check_scalar(getattr(self, name), name, Integral, min_val=1)
         check_scalar(self.lam, "lam", Real, min_val=0)
         check_scalar(self.mu, "mu", Real, min_val=0, include_boundaries="neither")
         unit = normalize(Z)
-        _, index = nearest_neighbours(unit, self.k)
+        index = nearest_neighbours(unit, self.k)
         confidences = uniform_weights(candidates)
         if index.shape[1] == 0:
             return confidences

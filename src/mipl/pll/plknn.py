@@ -50,7 +50,9 @@ class PLkNN(PLLClassifier):
         self.tie_rank_ = np.random.default_rng(self.random_state).permutation(candidates.shape[1])
 
     def _predict_proba(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
-        distance, neighbour = nearest_neighbours(self.samples_, self.k, Z)
+        neighbour = nearest_neighbours(self.samples_, self.k, Z)
+        # Recomputed from differences: the search expands the square, which leaves noise where samples coincide.
+        distance = np.stack([np.linalg.norm(Z - self.samples_[column], axis=1) for column in neighbour.T], axis=1)
         total = distance.sum(axis=1, keepdims=True)
         weight = np.where(total > 0, 1 - distance / np.where(total > 0, total, 1), 1.0)
         # One neighbour alone has weight 1 - d/d = 0; it still votes.

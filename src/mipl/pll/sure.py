@@ -51,6 +51,7 @@ class SURE(KernelRidgePLL):
     """
 
     citation = "Feng & An, AAAI 2019"
+    _ridge_parameter = "beta"
 
     def __init__(
         self,
@@ -66,9 +67,6 @@ class SURE(KernelRidgePLL):
         self.width = width
         self.max_iter = max_iter
         self.tol = tol
-
-    def _ridge(self) -> float:
-        return self.beta
 
     def _disambiguate(
         self, Z: NDArray[np.float64], candidates: NDArray[np.bool_], model: GaussianRidge

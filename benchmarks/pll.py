@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -76,7 +77,7 @@ def scale() -> None:
         for n in sizes:
             X, candidates, y = synthetic(n)
             costs.append(measure(lambda: np.mean(learner().fit(X, candidates).predict(X) == y)))  # noqa: B023
-        growth = [np.log2(later.seconds / earlier.seconds) for earlier, later in zip(costs, costs[1:], strict=False)]
+        growth = [np.log2(later.seconds / earlier.seconds) for earlier, later in pairwise(costs)]
         seconds = [c.seconds for c in costs]
         rows.append([name, *seconds, f"n^{np.mean(growth):.1f}", costs[-1].peak_mib, f"{costs[-1].result:.3f}"])
     header = ["38 features, 13 classes", *(f"s, n={n}" for n in sizes), "growth", "peak MiB", "training accuracy"]
@@ -97,7 +98,7 @@ def solvers() -> None:
             value, gradient = clpl_objective(w.reshape(-1, q), design, candidates, 1.0)
             return value, gradient.ravel()
 
-        options = {"maxiter": 20_000, "maxfun": 20_000, "gtol": 1e-2, "ftol": 0.0}
+        options = {"maxiter": 5000, "maxfun": 10_000, "gtol": 1e-2, "ftol": 0.0}
         minimize(flat, np.zeros(design.shape[1] * q), jac=True, method="L-BFGS-B", options=options)
 
     def simplex_programs(quadratic: NDArray[np.float64], linear: NDArray[np.float64], support: NDArray) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mipl.datasets.sources import cache_folder, download, local_file, read_npz, sha256_of_arrays
+from mipl.datasets.sources import cache_folder, check_arrays, download, local_file, read_npz
 from mipl.errors import DataError
 
 __all__ = ["ImageSource", "load_images"]
@@ -48,12 +48,7 @@ def load_images(source: ImageSource) -> Images:
             X, y = _from_openml(source)
         except Exception as error:  # every failure ends in the same advice
             raise DataError(f"{offline}\nOpenML failed as well: {error}") from error
-    found = sha256_of_arrays(X, y)
-    if found != source.content_sha256:
-        raise DataError(
-            f"the downloaded images of {source.name} are not the expected ones: sha256 of the arrays is {found}, "
-            f"expected {source.content_sha256}"
-        )
+    check_arrays(source.name, source.content_sha256, X, y)
     return X, y
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mipl.errors import DataError
 from mipl.io.atomic import atomic_path
 
-__all__ = ["by_hand", "cache_folder", "check_sha256", "download", "local_file", "read_npz", "sha256_of_arrays"]
+__all__ = ["by_hand", "cache_folder", "check_arrays", "check_sha256", "download", "github", "local_file", "read_npz"]
 
 
 def cache_folder() -> Path:
@@ -53,12 +53,16 @@ def check_sha256(path: Path, expected: str) -> None:
         )
 
 
-def sha256_of_arrays(*arrays: NDArray[Any]) -> str:
-    """A digest of the values of arrays, whatever file they came from."""
+def check_arrays(name: str, expected: str, *arrays: NDArray[Any]) -> None:
+    """Raise where the values of arrays, put together from other files than the usual ones, are not the expected."""
     digest = hashlib.sha256()
     for array in arrays:
-        digest.update(np.ascontiguousarray(array))
-    return digest.hexdigest()
+        digest.update(array.tobytes())
+    if digest.hexdigest() != expected:
+        raise DataError(
+            f"the downloaded data of {name} are not the expected ones: the arrays have sha256 {digest.hexdigest()}, "
+            f"expected {expected}"
+        )
 
 
 def download(relative: str, sha256: str, urls: Sequence[str]) -> Path:
@@ -85,6 +89,14 @@ def download(relative: str, sha256: str, urls: Sequence[str]) -> Path:
         except Exception as error:  # any failure of one mirror only means that the next one is asked
             failures.append(f"{url}: {error}")
     raise DataError(by_hand(f"{path.name} (sha256 {sha256})", failures, f"save it as {path}"))
+
+
+def github(repository: str, commit: str, path: str) -> list[str]:
+    """Addresses of one file of a GitHub repository: the site itself and a content network that mirrors it."""
+    return [
+        f"https://raw.githubusercontent.com/{repository}/{commit}/{path}",
+        f"https://cdn.jsdelivr.net/gh/{repository}@{commit}/{path}",
+    ]
 
 
 def by_hand(what: str, failures: Sequence[str], remedy: str) -> str:

@@ -16,6 +16,11 @@ __all__ = ["make", "methods"]
 #: name -> "module:class", in the order in which tables list them.
 _METHODS = {
     "PL-kNN": "mipl.pll.plknn:PLkNNBags",
+    "CLPL": "mipl.pll.clpl:CLPLBags",
+    "LSB-CMM": "mipl.pll.lsbcmm:LSBCMMBags",
+    "SURE": "mipl.pll.sure:SUREBags",
+    "GM-PLL": "mipl.pll.gmpll:GMPLLBags",
+    "PL-AGGD": "mipl.pll.plaggd:PLAGGDBags",
 }
 
 

@@ -136,7 +136,7 @@ class ExactGP(torch.nn.Module):
                 n_probes=0, tol=tol, max_iter=self.max_cg_iter,
             )  # fmt: skip
             solution, iterations, cg_residual = out.x[:, :, 0], out.iterations, out.residual
-        return solution.T.double().cpu().numpy(), iterations, cg_residual
+        return solution.T.double().contiguous().cpu().numpy(), iterations, cg_residual
 
     @torch.no_grad()
     def inverse_root(self, noise: NDArray[np.float64], rank: int) -> NDArray[np.float32]:

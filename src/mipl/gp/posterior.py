@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 import torch
 from gpytorch.kernels import Kernel
@@ -11,6 +13,8 @@ from torch import Tensor
 from mipl.gp.kernels import cross_kernel, kernel_matrix
 
 __all__ = ["Posterior"]
+
+Batches = Callable[[], Iterator[Tensor]]
 
 
 class Posterior:
@@ -56,22 +60,25 @@ class Posterior:
         self, X: NDArray[np.floating], batch_size: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Means and variances (b, C) at instances X (b, d), `batch_size` of them at a time."""
-        points = torch.tensor(X, dtype=self.X.dtype, device=self.X.device)
-        batches = list(points.split(batch_size))
-        mean = torch.cat([self.mean + cross_kernel(self.kernel, b, self.X) @ self.solution for b in batches])
-        prior = torch.cat([self.kernel(b, diag=True) for b in batches])
+
+        def batches() -> Iterator[Tensor]:
+            for start in range(0, len(X), batch_size):
+                yield torch.tensor(X[start : start + batch_size], dtype=self.X.dtype, device=self.X.device)
+
+        mean = torch.cat([self.mean + cross_kernel(self.kernel, b, self.X) @ self.solution for b in batches()])
+        prior = torch.cat([self.kernel(b, diag=True) for b in batches()])
         explained = self._explained_exactly(batches) if self.root is None else self._explained(batches)
         variance = (prior[:, None] - explained).clamp_(min=0)
         return mean.double().cpu().numpy(), variance.double().cpu().numpy()
 
-    def _explained(self, batches: list[Tensor]) -> Tensor:
+    def _explained(self, batches: Batches) -> Tensor:
         assert self.root is not None
         C, n, k = self.root.shape
         roots = self.root.permute(1, 0, 2).reshape(n, C * k)
-        parts = [(cross_kernel(self.kernel, b, self.X) @ roots).view(-1, C, k).square().sum(2) for b in batches]
+        parts = [(cross_kernel(self.kernel, b, self.X) @ roots).view(-1, C, k).square().sum(2) for b in batches()]
         return torch.cat(parts)
 
-    def _explained_exactly(self, batches: list[Tensor]) -> Tensor:
+    def _explained_exactly(self, batches: Batches) -> Tensor:
         K = kernel_matrix(self.kernel, self.X, memory_budget=0).rows(slice(0, len(self.X)))
         columns = []
         for noise in self.noise.T:
@@ -80,7 +87,7 @@ class Posterior:
             factor = torch.linalg.cholesky(A)
             parts = [
                 torch.linalg.solve_triangular(factor, cross_kernel(self.kernel, b, self.X).T, upper=False)
-                for b in batches
+                for b in batches()
             ]
             columns.append(torch.cat([part.square().sum(0) for part in parts]))
         return torch.stack(columns, 1)

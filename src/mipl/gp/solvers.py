@@ -90,8 +90,8 @@ class Solution(NamedTuple):
 def system_product(K: KernelMatrix, noise: Tensor, V: Tensor) -> Tensor:
     """(K + D_c) V_c for V (C, n, s), with one product with K for all C * s columns."""
     C, n, s = V.shape
-    product = K.matmul(V.permute(1, 0, 2).reshape(n, C * s))
-    return torch.addcmul(product.view(n, C, s).permute(1, 0, 2), noise[:, :, None], V)
+    product = K.multiply(V.mT.reshape(C * s, n))
+    return torch.addcmul(product.view(C, s, n).mT, noise[:, :, None], V)
 
 
 def solve(

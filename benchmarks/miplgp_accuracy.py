@@ -99,9 +99,13 @@ def summarise(rows: list[dict[str, str]]) -> None:
     table = []
     for key in sorted({(row["dataset"], row["method"], row["n_iter"], row["r"]) for row in rows}):
         dataset, method, n_iter, r = key
-        values = [float(row["accuracy"]) for row in rows if (row["dataset"], row["method"], row["n_iter"], row["r"]) == key]
+        values = [
+            float(row["accuracy"]) for row in rows if (row["dataset"], row["method"], row["n_iter"], row["r"]) == key
+        ]
         paper = PAPER.get((dataset, method), (None,) * 3)[int(r) - 1]
-        table.append([method, dataset, n_iter, r, len(values), float(np.mean(values)), float(np.std(values)), paper or ""])
+        table.append(
+            [method, dataset, n_iter, r, len(values), float(np.mean(values)), float(np.std(values)), paper or ""]
+        )
     header = ["method", "data set", "steps", "r", "splits", "accuracy", "std", "paper"]
     print_table("MIPLGP, test accuracy on random halves", header, table)
 

@@ -26,10 +26,10 @@ def problem() -> tuple[Array, Array, Array]:
 
 
 def engine(X: Array, *, kernel: Any = None, nu: float = 2.5, **params: Any) -> ExactGP:
-    options = dict(
-        extra_noise=0.3, cholesky_size=0, preconditioner_size=20, n_probes=10, cg_tol=1e-10, max_cg_iter=500,
-        memory_budget=1e9, seed=0, dtype=torch.float64,
-    )  # fmt: skip
+    options: dict[str, Any] = {
+        "extra_noise": 0.3, "cholesky_size": 0, "preconditioner_size": 20, "n_probes": 10, "cg_tol": 1e-10,
+        "max_cg_iter": 500, "memory_budget": 1e9, "seed": 0, "dtype": torch.float64,
+    }  # fmt: skip
     gp = ExactGP(X, kernel or scaled_matern(nu, 1.7, 2.3), C, **(options | params))
     with torch.no_grad():
         gp.mean += torch.linspace(-1, 1, C, dtype=torch.float64)
@@ -88,12 +88,12 @@ def test_iterative_solutions_equal_the_dense_oracle(problem: Any, nu: float) -> 
 
 def test_iterative_loss_and_gradient_approach_the_dense_oracle_with_many_probes(problem: Any) -> None:
     X, y, noise = problem
-    gp = engine(X, n_probes=2000)
+    gp = engine(X, n_probes=500)
     out = gp.evidence(y, noise)
     loss, expected, _ = dense(gp, X, y, noise, 2.5)
-    assert out.loss == pytest.approx(loss, abs=1e-3)
+    assert out.loss == pytest.approx(loss, abs=2e-3)
     for name, gradient in gradients(gp).items():
-        np.testing.assert_allclose(gradient, expected[name], atol=1e-3, err_msg=name)
+        np.testing.assert_allclose(gradient, expected[name], atol=2e-3, err_msg=name)
 
 
 def test_float32_at_the_default_tolerance_is_near_the_dense_oracle(problem: Any) -> None:
@@ -135,7 +135,7 @@ def test_the_iterative_objective_is_deterministic(problem: Any) -> None:
 @pytest.mark.parametrize("cholesky_size", [0, N])
 def test_loss_and_gradient_equal_those_of_gpytorch(problem: Any, cholesky_size: int) -> None:
     X, y, noise = problem
-    gp = engine(X, cholesky_size=cholesky_size, n_probes=2000)
+    gp = engine(X, cholesky_size=cholesky_size, n_probes=500)
     out = gp.evidence(y, noise)
 
     class Model(gpytorch.models.ExactGP):
@@ -156,12 +156,14 @@ def test_loss_and_gradient_equal_those_of_gpytorch(problem: Any, cholesky_size: 
     mll = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model)
     loss = -mll(model(torch.tensor(X)), torch.tensor(y.T.copy())).mean()
     loss.backward()
-    atol = 1e-6 if cholesky_size else 1e-3
+    atol = 1e-6 if cholesky_size else 2e-3
     assert out.loss == pytest.approx(loss.item(), abs=atol)
     found = gradients(gp)
     base = model.covar_module
     np.testing.assert_allclose(found["kernel.raw_outputscale"], base.raw_outputscale.grad, atol=atol)
-    np.testing.assert_allclose(found["kernel.base_kernel.raw_lengthscale"], base.base_kernel.raw_lengthscale.grad, atol=atol)
+    np.testing.assert_allclose(
+        found["kernel.base_kernel.raw_lengthscale"], base.base_kernel.raw_lengthscale.grad, atol=atol
+    )
     np.testing.assert_allclose(found["mean"], model.mean_module.constant.grad, atol=atol)
     raw_noise = likelihood.second_noise_covar.raw_noise.grad.view(-1)
     np.testing.assert_allclose(found["raw_noise"], raw_noise, atol=atol)

@@ -31,7 +31,9 @@ def candidate_softmax(scores: NDArray[np.float64], candidates: NDArray[np.bool_]
     return softmax(np.where(candidates, scores, -np.inf), axis=1)
 
 
-def _from_prior(prior: NDArray[Any], posterior: NDArray[Any], bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[Any]:
+def _from_prior(
+    prior: NDArray[Any], posterior: NDArray[Any], bags: Bags, candidates: NDArray[np.bool_]
+) -> NDArray[Any]:
     return bags.spread(candidate_softmax(np.broadcast_to(prior, candidates.shape), candidates))
 
 

@@ -56,9 +56,9 @@ class MIPLGP(MIPLClassifier):
       *prior* means, so all instances with one candidate set share their weights; only the targets of the loss
       follow them, while the noises, and all that prediction conditions on, stay at the uniform weights of the start.
       The weights thus act on the hyper-parameters only.
-    - ``"softmax"`` is the printed Eq. 3: a softmax over the candidates of the *posterior* mean at each instance. Targets
-      and noises follow, and prediction conditions on the last ones. It reinforces itself: where most instances are
-      negative, the negative class takes all the weight after enough steps. Accuracy first rises above that of
+    - ``"softmax"`` is the printed Eq. 3: a softmax over the candidates of the *posterior* mean at each instance.
+      Targets and noises follow, and prediction conditions on the last ones. It reinforces itself: where most
+      instances are negative, the negative class takes all the weight after enough steps. Accuracy first rises above that of
       ``"released"`` and then falls, so choose a small `n_iter`.
     - ``"uniform"`` keeps the weights of the start, the paper's MIPLGP-uniform.
 
@@ -200,7 +200,7 @@ class MIPLGP(MIPLClassifier):
 
     @classmethod
     def paper(cls, dataset: str, **params: Any) -> Self:
-        """Give the estimator the paper's settings for ``"mnist"``, ``"fmnist"``, ``"newsgroups"``, ``"birdsong"`` or ``"sival"``.
+        """Build the estimator with the paper's settings for one of its data sets (mnist, fmnist, newsgroups, birdsong, sival).
 
         >>> MIPLGP.paper("newsgroups").nu
         0.5
@@ -286,16 +286,17 @@ class MIPLGP(MIPLClassifier):
         if is_scaled_matern(gp.kernel):
             self.length_scale_ = gp.kernel.base_kernel.lengthscale.item()
             self.output_scale_ = gp.kernel.outputscale.item()
-        exact = gp.direct or self.variance_rank is None
-        self.inverse_root_ = None if exact else gp.inverse_root(noise, self.variance_rank)
+        self.inverse_root_ = None
+        if self.variance_rank is not None and not gp.direct:
+            self.inverse_root_ = gp.inverse_root(noise, self.variance_rank)
 
     def _warn_of_residuals(self, residuals: list[float], last: float) -> None:
         # linear_operator tests "less than"; the float32 mean may round up to the bound.
         short = sum(r > 1.001 * self.cg_tol for r in residuals)
         if short:
             warnings.warn(
-                f"conjugate gradients stopped at a relative residual of {max(residuals):.2g}, above cg_tol={self.cg_tol}, "
-                f"in {short} of {len(residuals)} steps; raise max_cg_iter (now {self.max_cg_iter}) or "
+                f"conjugate gradients stopped at a relative residual of {max(residuals):.2g}, "
+                f"above cg_tol={self.cg_tol}, in {short} of {len(residuals)} steps; raise max_cg_iter (now {self.max_cg_iter}) or "
                 f"preconditioner_size (now {self.preconditioner_size})",
                 ConvergenceWarning,
                 stacklevel=4,
@@ -311,12 +312,12 @@ class MIPLGP(MIPLClassifier):
     # ---------------------------------------------------------------- prediction
 
     def predict(self, bags: Any, *, batch_size: int | None = None) -> NDArray[Any]:
-        """The most probable label (m,) of each bag, with `batch_size` instances at a time instead of the parameter's."""
+        """The most probable label (m,) of each bag; `batch_size` overrides the parameter of that name."""
         bags = self._check_bags(bags)
         return self.classes_[np.argmax(self._bag_scores(bags, batch_size or self.batch_size), axis=1)]
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.float64]:
-        """For each class the largest probability among the bag's instances, normalised: its argmax is the paper's rule."""
+        """Largest probability of each class among the bag's instances, normalised; its argmax is the paper's rule."""
         scores = self._bag_scores(bags, self.batch_size)
         return scores / scores.sum(axis=1, keepdims=True)
 

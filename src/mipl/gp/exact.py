@@ -185,8 +185,7 @@ class ExactGP(torch.nn.Module):
     def _iterative_evidence(
         self, residual: Tensor, noise: Tensor, factor: float
     ) -> tuple[float, Tensor, Tensor, int, float]:
-        C, n = noise.shape
-        t = self.n_probes
+        n, t = self.K.n, self.n_probes
         preconditioner = self._preconditioner(noise)
         probes = preconditioner.sample(self.inner_draws, self.outer_draws)
         out = solve(
@@ -212,6 +211,4 @@ class ExactGP(torch.nn.Module):
     def _cholesky_solve(self, residual: Tensor, noise: Tensor) -> Tensor:
         K = self.K.rows(slice(0, self.K.n))
         factors = (torch.linalg.cholesky(K + diagonal.diag()) for diagonal in noise)
-        return torch.stack(
-            [torch.cholesky_solve(r[:, None], f)[:, 0] for r, f in zip(residual, factors, strict=True)]
-        )
+        return torch.stack([torch.cholesky_solve(r[:, None], f)[:, 0] for r, f in zip(residual, factors, strict=True)])

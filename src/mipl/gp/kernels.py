@@ -1,7 +1,7 @@
 """Kernel matrices that are formed once a hyper-parameter setting and serve every class and probe vector.
 
-A kernel is any GPyTorch kernel. `kernel_matrix` binds it to the training instances: a scaled isotropic Matérn kernel, the
-paper's, is evaluated from distances that never change, with its derivative in closed form; every other kernel is
+A kernel is any GPyTorch kernel. `kernel_matrix` binds it to the training instances: a scaled isotropic Matérn kernel,
+the paper's, is evaluated from distances that never change, with its derivative in closed form; every other kernel is
 evaluated by GPyTorch, in blocks of rows, and differentiated by autograd.
 """
 
@@ -200,7 +200,7 @@ class MaternMatrix(KernelMatrix):
         return self.kernel.outputscale.detach().to(self.X.dtype).expand(self.n)
 
     def backward(self, weight_rows: Callable[[slice], Tensor]) -> None:
-        """Add the gradient of sum_ij G_ij K_ij to the length and output scales; the chain rule to the raw values is GPyTorch's."""
+        """Add the gradient of sum_ij G_ij K_ij to the raw length and output scales."""
         by_log_length = by_log_output = 0.0
         with torch.no_grad():
             for rows in self.blocks():

@@ -56,9 +56,7 @@ class Posterior:
         self.root = None if root is None else torch.as_tensor(root, dtype=dtype, device=device)
 
     @torch.no_grad()
-    def moments(
-        self, X: NDArray[np.floating], batch_size: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def moments(self, X: NDArray[np.floating], batch_size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Means and variances (b, C) at instances X (b, d), `batch_size` of them at a time."""
 
         def batches() -> Iterator[Tensor]:

@@ -58,8 +58,7 @@ class MIPLGP(MIPLClassifier):
       The weights thus act on the hyper-parameters only.
     - ``"softmax"`` is the printed Eq. 3: a softmax over the candidates of the *posterior* mean at each instance.
       Targets and noises follow, and prediction conditions on the last ones. It reinforces itself: where most
-      instances are negative, the negative class takes all the weight after enough steps. Accuracy first rises above that of
-      ``"released"`` and then falls, so choose a small `n_iter`.
+      instances are negative, the negative class takes all the weight after enough steps.
     - ``"uniform"`` keeps the weights of the start, the paper's MIPLGP-uniform.
 
     Likewise `normalize_over`: the release drops the negative class and then normalises each sample
@@ -200,7 +199,7 @@ class MIPLGP(MIPLClassifier):
 
     @classmethod
     def paper(cls, dataset: str, **params: Any) -> Self:
-        """Build the estimator with the paper's settings for one of its data sets (mnist, fmnist, newsgroups, birdsong, sival).
+        """Build the estimator with the paper's settings for mnist, fmnist, newsgroups, birdsong or sival.
 
         >>> MIPLGP.paper("newsgroups").nu
         0.5
@@ -296,8 +295,8 @@ class MIPLGP(MIPLClassifier):
         if short:
             warnings.warn(
                 f"conjugate gradients stopped at a relative residual of {max(residuals):.2g}, "
-                f"above cg_tol={self.cg_tol}, in {short} of {len(residuals)} steps; raise max_cg_iter (now {self.max_cg_iter}) or "
-                f"preconditioner_size (now {self.preconditioner_size})",
+                f"above cg_tol={self.cg_tol}, in {short} of {len(residuals)} steps; "
+                f"raise max_cg_iter (now {self.max_cg_iter}) or preconditioner_size (now {self.preconditioner_size})",
                 ConvergenceWarning,
                 stacklevel=4,
             )

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from mipl.dataset import MIPLDataset
     from mipl.errors import DataError
     from mipl.loading import load
+    from mipl.miplgp import MIPLGP
     from mipl.model_file import load_model
     from mipl.registry import make, methods
 
 _EXPORTS = {
     "Bags": "mipl.bags",
     "DataError": "mipl.errors",
+    "MIPLGP": "mipl.miplgp",
     "MIPLClassifier": "mipl.base",
     "MIPLDataset": "mipl.dataset",
     "load": "mipl.loading",
@@ -29,9 +31,20 @@ _EXPORTS = {
     "make": "mipl.registry",
     "methods": "mipl.registry",
 }
-_SUBMODULES = ("checks", "datasets", "io", "pll")
+_SUBMODULES = ("checks", "datasets", "gp", "io", "pll")
 
-__all__ = ["Bags", "DataError", "MIPLClassifier", "MIPLDataset", "__version__", "load", "load_model", "make", "methods"]
+__all__ = [
+    "MIPLGP",
+    "Bags",
+    "DataError",
+    "MIPLClassifier",
+    "MIPLDataset",
+    "__version__",
+    "load",
+    "load_model",
+    "make",
+    "methods",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -15,6 +15,9 @@ __all__ = ["make", "methods"]
 
 #: name -> "module:class", in the order in which tables list them.
 _METHODS = {
+    "MIPLGP": "mipl.miplgp:MIPLGP",
+    "MIPLGP-uniform": "mipl.miplgp:MIPLGPUniform",
+    "MIPLGP-naive": "mipl.miplgp:MIPLGPNaive",
     "PL-kNN": "mipl.pll.plknn:PLkNNBags",
     "CLPL": "mipl.pll.clpl:CLPLBags",
     "LSB-CMM": "mipl.pll.lsbcmm:LSBCMMBags",

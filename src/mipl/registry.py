@@ -15,6 +15,7 @@ __all__ = ["make", "methods"]
 
 #: name -> "module:class", in the order in which tables list them.
 _METHODS = {
+    "BagGP": "mipl.baggp:BagGP",
     "MIPLGP": "mipl.miplgp:MIPLGP",
     "MIPLGP-uniform": "mipl.miplgp:MIPLGPUniform",
     "MIPLGP-naive": "mipl.miplgp:MIPLGPNaive",

@@ -1,5 +1,5 @@
-"""Gaussian processes on instances: targets and noises from class weights, an exact engine, prediction.
+"""Gaussian processes: an exact engine for many classes that share one kernel, and a low-rank one for bags.
 
-Nothing here knows of bags. The q + 1 classes are independent processes that share one kernel and differ in their
-targets, noises and constant means.
+The exact engine knows nothing of bags: it sees instances, and for each class targets and noises. The low-rank engine
+keeps its statistics as sums over shards of whole bags.
 """

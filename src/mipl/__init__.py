@@ -35,7 +35,7 @@ _EXPORTS = {
     "make": "mipl.registry",
     "methods": "mipl.registry",
 }
-_SUBMODULES = ("checks", "datasets", "features", "gp", "io", "mil", "pll")
+_SUBMODULES = ("bench", "checks", "datasets", "features", "gp", "io", "mil", "pll")
 
 __all__ = [
     "MIPLGP",

@@ -33,4 +33,3 @@ def choose_features(bags: Bags, random_state: int = 0, device: str = "cpu") -> B
     if (bags.instances >= 0).all() and np.mean(bags.instances == 0) > 0.5:
         return UnitRows()
     return MinMaxScaler()
-

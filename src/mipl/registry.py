@@ -15,7 +15,16 @@ __all__ = ["class_path", "make", "methods"]
 
 #: name -> "module:class", in the order in which tables list them.
 _METHODS = {
+    "BagGP": "mipl.baggp:BagGP",
+    "MIPLGP": "mipl.miplgp:MIPLGP",
+    "MIPLGP-uniform": "mipl.miplgp:MIPLGPUniform",
+    "MIPLGP-naive": "mipl.miplgp:MIPLGPNaive",
     "PL-kNN": "mipl.pll.plknn:PLkNNBags",
+    "CLPL": "mipl.pll.clpl:CLPLBags",
+    "LSB-CMM": "mipl.pll.lsbcmm:LSBCMMBags",
+    "SURE": "mipl.pll.sure:SUREBags",
+    "GM-PLL": "mipl.pll.gmpll:GMPLLBags",
+    "PL-AGGD": "mipl.pll.plaggd:PLAGGDBags",
 }
 
 

@@ -125,9 +125,9 @@ def test_limits_of_time_and_memory_and_a_dying_process_are_failures_with_a_reaso
         *methods("Constant", ["fine"]),
     ]
     suite = Suite(methods=specs, datasets=[bags], splits=1)
-    assert run(suite, store, time_limit=5.0, memory_limit=500) == 4
+    assert run(suite, store, time_limit=3.0, memory_limit=500) == 4
     failed = {place.method: record.outcome for place, record in Results(suite, records(store)).failed.items()}
-    assert failed["slow"].error == "TimeLimit: stopped after 5 s"
+    assert failed["slow"].error == "TimeLimit: stopped after 3 s"
     assert failed["hungry"].error.startswith("MemoryLimit: stopped at")
     assert failed["dying"].error == "the process was killed by SIGSEGV"
     assert "last words" in failed["dying"].traceback

@@ -48,7 +48,8 @@ def accuracy_table(results: Results, with_published: bool = False) -> Table:
     all_r = _all_r(results)
     figures = published(suite.train_size) if with_published else {}
     best = _best(results)
-    labels = [d.label for d in suite.datasets]
+    labels = suite.dataset_labels
+    load = {d.label: d.load for d in suite.datasets}
     rows: list[Row] = []
     group = ""
     for m in suite.methods:
@@ -58,7 +59,7 @@ def accuracy_table(results: Results, with_published: bool = False) -> Table:
         for i, r in enumerate(all_r):
             entries = [_accuracy(summaries.get((d, r, m.name)), suite.splits, best.get((d, r))) for d in labels]
             rows.append(Row([Entry(m.label if i == 0 else ""), *_r_entry(r, all_r), *entries], rule=i == 0))
-            theirs = [figures.get((m.label, m.group, d.load, r)) for d in suite.datasets]
+            theirs = [figures.get((m.label, m.group, load[d], r)) for d in labels]
             if any(theirs):
                 texts = [
                     Entry("") if f is None else Entry(_pm(f.mean, f.std), marker="" if f.confirmed else "unconfirmed")
@@ -118,7 +119,7 @@ def win_tie_loss_table(results: Results) -> Table:
 
 def cost_table(results: Results) -> Table:
     """Seconds and memory of each method on each data set, over all r and splits."""
-    datasets = [d.label for d in results.suite.datasets]
+    datasets = results.suite.dataset_labels
     rows = []
     for m in results.suite.methods:
         for i, (what, unit) in enumerate((("fit", "s"), ("predict", "s"), ("memory", "MiB"))):

@@ -40,6 +40,9 @@ class Suite:
         Share of training bags: 0.5 in the paper, 0.7 in its successors.
     reference : str
         Name of the method that the others are tested against; default the first.
+    name, title : str
+    absent : sequence of MethodEntry
+        Methods that are not run because this installation lacks them; tables can show their published figures.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class Suite:
     reference: str = ""
     name: str = ""
     title: str = ""
+    absent: Sequence[MethodEntry] = ()
 
     def __post_init__(self) -> None:
         methods = tuple(entry for spec in self.methods for entry in method_entries(spec))
@@ -123,6 +127,8 @@ class Suite:
         kept = _chosen("method", methods, self.methods, lambda m: (m.name, m.label))
         names = [m.name for m in kept]
         changes.setdefault("reference", self.reference if self.reference in names else names[0])
+        if len(kept) < len(self.methods):
+            changes["absent"] = ()
         entries = _chosen("data set", datasets, self.datasets, lambda d: (d.label, d.load))
         own_r = [tuple(value for value in d.r if value in kept_r) for d in entries]
         entries = [replace(d, r=own) for d, own in zip(entries, own_r, strict=True) if own or not d.r]

@@ -46,26 +46,22 @@ def accuracy_table(results: Results, with_published: bool = False) -> Table:
     """Accuracy, mean and standard deviation, of each method and r (rows) on each data set (columns), as Table 2."""
     suite, summaries = results.suite, results.summaries
     all_r = _all_r(results)
-    figures = published(suite.train_size) if with_published else {}
     best = _best(results)
     labels = suite.dataset_labels
-    load = {d.label: d.load for d in suite.datasets}
     rows: list[Row] = []
     group = ""
     for m in suite.methods:
         if m.group != group:
             group = m.group
             rows.append(Row([Entry(group)], rule=True))
+        theirs = _published_rows(results, m, all_r) if with_published else {}
         for i, r in enumerate(all_r):
             entries = [_accuracy(summaries.get((d, r, m.name)), suite.splits, best.get((d, r))) for d in labels]
             rows.append(Row([Entry(m.label if i == 0 else ""), *_r_entry(r, all_r), *entries], rule=i == 0))
-            theirs = [figures.get((m.label, m.group, load[d], r)) for d in labels]
-            if any(theirs):
-                texts = [
-                    Entry("") if f is None else Entry(_pm(f.mean, f.std), marker="" if f.confirmed else "unconfirmed")
-                    for f in theirs
-                ]
-                rows.append(Row([Entry("  published"), *_r_entry(r, all_r), *texts]))
+            if r in theirs:
+                rows.append(Row([Entry("  published"), *_r_entry(r, all_r), *theirs[r]]))
+    if with_published:
+        rows += _published_only(results, all_r)
     return Table(
         caption=f"Accuracy (mean±std) over {_splits(results)}.",
         header=["Algorithm", *(["r"] if len(all_r) > 1 else []), *labels],
@@ -208,6 +204,30 @@ def _accuracy_notes(results: Results, rows: list[Row]) -> list[str]:
     if any(e.marker == "unconfirmed" for e in entries):
         notes.append("†: as recalled, unconfirmed.")
     return [*notes, *results.notes()]
+
+
+def _published_rows(results: Results, m: MethodEntry, all_r: list[int | None]) -> dict[int | None, list[Entry]]:
+    """The published figures of a method by r, one for each data set; an r without any is missing."""
+    figures = published(results.suite.train_size)
+    load = {d.label: d.load for d in results.suite.datasets}
+    rows = {}
+    for r in all_r:
+        found = [figures.get((m.label, m.group, load[label], r)) for label in results.suite.dataset_labels]
+        if any(found):
+            rows[r] = [
+                Entry("") if f is None else Entry(_pm(f.mean, f.std), marker="" if f.confirmed else "unconfirmed")
+                for f in found
+            ]
+    return rows
+
+
+def _published_only(results: Results, all_r: list[int | None]) -> list[Row]:
+    """Rows for the methods of the suite that this installation lacks."""
+    rows = []
+    for m in results.suite.absent:
+        for i, (r, entries) in enumerate(_published_rows(results, m, all_r).items()):
+            rows.append(Row([Entry(m.name if i == 0 else ""), *_r_entry(r, all_r), *entries], rule=i == 0))
+    return [Row([Entry("Published only")], rule=True), *rows] if rows else []
 
 
 def _pm(mean: float, std: float | None) -> str:

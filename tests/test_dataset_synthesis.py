@@ -148,6 +148,7 @@ def test_bags_do_not_depend_on_r_and_differ_between_seeds() -> None:
         ({"targets": ["a", "wren"]}, "no instance has the label 'wren' of a target"),
         ({"reserved": ["fog"]}, "no instance has the label 'fog' of a reserved class"),
         ({"reserved": ["a"]}, r"\['a'\] is both"),
+        ({"reserved": []}, "no instance is negative; name the reserved classes"),
         ({"targets": ["a"]}, "at least two"),
         ({"n_bags": 11}, "n_bags=11 is no multiple of the 2 classes"),
         ({"sizes": (9, 5)}, "1 <= smallest <= mean <= largest"),

@@ -86,6 +86,6 @@ def test_sources_stay_whole_and_rare_kinds_reach_every_group(seed: int, n_groups
     assert all(len(set(groups[sources == s])) == 1 for s in range(60))
     for kind in range(3):  # 0 occurs in six sources only
         assert len(set(groups[kinds == kind])) == n_groups
-    # The rarest kind is placed first, always where least of it is: no two groups differ by more than one source's share.
+    # The rarest kind is placed first, where least of it is: no two groups differ by more than one source holds.
     spread = np.bincount(groups[kinds == 0], minlength=n_groups)
     assert spread.max() - spread.min() <= np.bincount(sources[kinds == 0]).max()

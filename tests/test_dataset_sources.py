@@ -56,7 +56,7 @@ def test_the_next_mirror_is_asked_when_one_is_down_or_delivers_something_else(no
     (folder / "wrong").write_bytes(b"a login page")
     (folder / "right.gz").write_bytes(gzip.compress(CONTENT))
     urls = [f"{address}/missing", f"{address}/wrong", f"{address}/right.gz"]
-    path = sources.download("set/raw.bin", SHA256, urls)
+    (path,) = sources.download([sources.RemoteFile("set/raw.bin", SHA256, urls)])
     assert path == no_raw_data / "set" / "raw.bin"
     assert path.read_bytes() == CONTENT
     assert [p.name for p in path.parent.iterdir()] == ["raw.bin"]  # no leftovers of the failed ones
@@ -66,16 +66,21 @@ def test_a_cached_file_is_not_fetched_again_but_checked(no_raw_data: Path) -> No
     path = no_raw_data / "raw.bin"
     path.parent.mkdir()
     path.write_bytes(CONTENT)
-    assert sources.download("raw.bin", SHA256, []) == path
+    file = sources.RemoteFile("raw.bin", SHA256, [])
+    assert sources.download([file]) == [path]
     path.write_bytes(CONTENT[:-1])
     with pytest.raises(DataError, match=rf"raw\.bin is damaged.* expected sha256 {SHA256}"):
-        sources.download("raw.bin", SHA256, [])
+        sources.download([file])
 
 
 def test_without_a_network_the_error_names_the_sources_and_the_manual_steps(no_raw_data: Path) -> None:
+    files = [sources.RemoteFile(f"set/{name}", SHA256, [f"http://127.0.0.1:1/{name}"]) for name in ("a", "b")]
     with pytest.raises(DataError) as error:
-        sources.download("set/raw.bin", SHA256, ["http://127.0.0.1:1/raw.bin"])
-    for part in ("http://127.0.0.1:1/raw.bin", SHA256, str(no_raw_data / "set" / "raw.bin"), "By hand", "MIPL_DATA"):
+        sources.download(files)
+    steps = [
+        f"127.0.0.1:1/{name}\n    save it as {no_raw_data / 'set' / name}  (sha256 {SHA256})" for name in ("a", "b")
+    ]
+    for part in ("127.0.0.1:1/a: no answer", "By hand", *steps, "MIPL_DATA"):
         assert part in str(error.value)
 
 
@@ -176,7 +181,7 @@ def test_birdsong_from_the_original_text_is_that_of_the_local_file(
     labels = tmp_path / "hja_birdsong_instance_labels.txt"
     np.savetxt(labels, np.column_stack([recording + 1, species + 1]), delimiter=",", fmt="%d", header="bag_id,label")
     monkeypatch.delenv("MIPL_DATA")
-    monkeypatch.setattr(birdsong, "download", lambda relative, sha256, urls: tmp_path / Path(relative).name)
+    monkeypatch.setattr(birdsong, "download", lambda files: [tmp_path / Path(file.path).name for file in files])
     assert all(map(np.array_equal, birdsong._load(), (X, recording, species)))
 
 
@@ -191,7 +196,7 @@ def test_sival_from_the_original_matrices_is_that_of_the_local_file(
         table = np.column_stack([file_and_bag[rows, 1], raw["X"][rows], raw["y"][rows] + 1.0])
         savemat(tmp_path / f"SIVAL{number}.mat", {"data": table})
     monkeypatch.delenv("MIPL_DATA")
-    monkeypatch.setattr(sival, "download", lambda relative, sha256, urls: tmp_path / Path(relative).name)
+    monkeypatch.setattr(sival, "download", lambda files: [tmp_path / Path(file.path).name for file in files])
     assert all(map(np.array_equal, sival._load(), expected))
 
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mipl.dataset import MIPLDataset
 from mipl.datasets.grouping import group_sources
-from mipl.datasets.sources import check_arrays, download, github, local_file, read_npz
+from mipl.datasets.sources import RemoteFile, check_arrays, download, github, local_file, read_npz
 from mipl.datasets.synthesis import from_instances
 from mipl.errors import DataError
 
@@ -89,12 +89,11 @@ def _load() -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
     if local is not None:
         raw = read_npz(local)
         return raw["X"], raw["bag_id"].astype(np.int64), raw["instance_label"].astype(np.int64)
-    features, labels = (
-        np.loadtxt(
-            download(f"birdsong/{file}", sha256, github(*_REPOSITORY, f"{_FOLDER}/{file}")), delimiter=",", skiprows=1
-        )
-        for file, sha256 in _FILES.items()
-    )
+    files = [
+        RemoteFile(f"birdsong/{name}", sha256, github(*_REPOSITORY, f"{_FOLDER}/{name}"))
+        for name, sha256 in _FILES.items()
+    ]
+    features, labels = (np.loadtxt(path, delimiter=",", skiprows=1) for path in download(files))
     # Both files name the recording first, counted from 1; the species counts from 1 as well, 0 for none.
     X, recording, species = features[:, 1:].astype(np.float32), features[:, 0] - 1, labels[:, 1] - 1
     check_arrays("birdsong", _CONTENT_SHA256, X, recording.astype(np.int32), species.astype(np.int8))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mipl.datasets.sources import cache_folder, check_arrays, download, local_file, read_npz
+from mipl.datasets.sources import RemoteFile, cache_folder, check_arrays, download, local_file, read_npz
 from mipl.errors import DataError
 
 __all__ = ["ImageSource", "load_images"]
@@ -53,11 +53,11 @@ def load_images(source: ImageSource) -> Images:
 
 
 def _from_mirrors(source: ImageSource) -> Images:
-    paths = [
-        download(f"{source.name}/{part}", sha256, [f"{mirror}/{part}.gz" for mirror in source.mirrors])
+    files = [
+        RemoteFile(f"{source.name}/{part}", sha256, [f"{mirror}/{part}.gz" for mirror in source.mirrors])
         for part, sha256 in zip(_PARTS, source.idx_sha256, strict=True)
     ]
-    train_X, train_y, test_X, test_y = (_read_idx(path) for path in paths)
+    train_X, train_y, test_X, test_y = map(_read_idx, download(files))
     return np.concatenate([train_X, test_X]).reshape(-1, 784), np.concatenate([train_y, test_y])
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipl.dataset import MIPLDataset
-from mipl.datasets.sources import by_hand, cache_folder, local_file, read_npz
+from mipl.datasets.sources import RemoteFile, by_hand, cache_folder, local_file, read_npz
 from mipl.datasets.synthesis import from_instances
 from mipl.errors import DataError
 from mipl.io.atomic import atomic_path
@@ -48,6 +48,12 @@ RESERVED = (
 )
 
 _SHA256 = "53e1ca3fbdda35f7f1c8d740bd1eb1ff04ea48f941661c77580fcbcf5af9c2b9"
+#: What scikit-learn's fetcher downloads.
+_ARCHIVE = RemoteFile(
+    "scikit-learn/20news_home/20news-bydate.tar.gz",
+    "8f1b2514ca22a5ade8fbb9cfa5727df95fa587f4c87b786e15c759fa66d95610",
+    ["https://ndownloader.figshare.com/files/5975967"],
+)
 #: Part of the cache file's name; to be raised whenever `post_text` or `tfidf` change.
 _PIPELINE = 1
 _TEXTS = ("post", "body", "message")
@@ -161,9 +167,7 @@ def _fetch() -> tuple[list[str], list[str]]:
         try:
             part = fetch_20newsgroups(subset=subset, shuffle=False, data_home=cache_folder() / "scikit-learn")
         except Exception as error:  # whatever went wrong, the advice is the same
-            failure = f"https://ndownloader.figshare.com/files/5975967: {error}"
-            place = cache_folder() / "scikit-learn" / "20news_home" / "20news-bydate.tar.gz"
-            raise DataError(by_hand("20 Newsgroups", [failure], f"save it as {place}")) from error
+            raise DataError(by_hand([_ARCHIVE], [f"{_ARCHIVE.urls[0]}: {error}"])) from error
         names = [part.target_names[target] for target in part.target]
         ids = [Path(name).name for name in part.filenames]
         for k in sorted(range(len(ids)), key=lambda k: (names[k], ids[k])):

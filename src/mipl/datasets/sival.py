@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mipl.bags import Bags
 from mipl.dataset import MIPLDataset
-from mipl.datasets.sources import check_arrays, download, github, local_file, read_npz
+from mipl.datasets.sources import RemoteFile, check_arrays, download, github, local_file, read_npz
 from mipl.datasets.synthesis import from_bags
 
 __all__ = ["build"]
@@ -103,8 +103,8 @@ def _load() -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
     if local is not None:
         raw = read_npz(local)
         return raw["X"], raw["bag_id"].astype(np.int64), raw["bag_label"].astype(np.int64)
-    files = [download(f"sival/{n}", sha256, github(*_REPOSITORY, f"data/{n}")) for n, sha256 in _FILES.items()]
-    X, bags, labels = _assemble(files)
+    files = [RemoteFile(f"sival/{n}", sha256, github(*_REPOSITORY, f"data/{n}")) for n, sha256 in _FILES.items()]
+    X, bags, labels = _assemble(download(files))
     check_arrays("sival", _CONTENT_SHA256, X, bags.astype(np.int32), labels.astype(np.int8))
     return X, bags, labels
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mipl.datasets.sources import download, github, local_file
+from mipl.datasets.sources import RemoteFile, download, github, local_file
 from mipl.errors import DataError
 from mipl.io.mat import read_split
 
@@ -74,12 +74,16 @@ def read_splits(name: str | Path, n_bags: int) -> list[tuple[NDArray[np.int64], 
 
 def _published(name: str) -> list[Path]:
     source = PUBLISHED[name]
-    files = []
-    for number, sha256 in enumerate(source.sha256, start=1):
-        relative = f"splits/{name}/index{number}.mat"
-        urls = github(source.repository, source.commit, f"data/MNIST_MIPL/index/index{number}.mat")
-        files.append(local_file(relative, sha256) or download(relative, sha256, urls))
-    return files
+    files = [
+        RemoteFile(
+            f"splits/{name}/index{number}.mat",
+            sha256,
+            github(source.repository, source.commit, f"data/MNIST_MIPL/index/index{number}.mat"),
+        )
+        for number, sha256 in enumerate(source.sha256, start=1)
+    ]
+    local = [local_file(file.path, file.sha256) for file in files]
+    return [path for path in local if path is not None] if all(local) else download(files)
 
 
 def _in_folder(folder: Path) -> list[Path]:

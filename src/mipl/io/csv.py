@@ -208,4 +208,5 @@ def _as_numbers(values: list[str]) -> NDArray[Any]:
 
 def _is_number(value: str) -> bool:
     digits = value.removeprefix("-")
-    return digits.isascii() and digits.isdecimal() and len(digits) < 19 and str(int(value)) == value
+    plain = digits.isascii() and digits.isdecimal() and len(digits) < 20
+    return plain and str(int(value)) == value and abs(int(value)) < 2**63

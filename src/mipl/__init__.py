@@ -29,7 +29,7 @@ _EXPORTS = {
     "make": "mipl.registry",
     "methods": "mipl.registry",
 }
-_SUBMODULES = ("checks", "datasets", "io", "pll")
+_SUBMODULES = ("checks", "datasets", "io", "mil", "pll")
 
 __all__ = ["Bags", "DataError", "MIPLClassifier", "MIPLDataset", "__version__", "load", "load_model", "make", "methods"]
 

@@ -16,6 +16,9 @@ __all__ = ["make", "methods"]
 #: name -> "module:class", in the order in which tables list them.
 _METHODS = {
     "PL-kNN": "mipl.pll.plknn:PLkNNBags",
+    "VWSGP": "mipl.mil.vwsgp:VWSGPBags",
+    "VGPMIL": "mipl.mil.vgpmil:VGPMILBags",
+    "LM-VGPMIL": "mipl.mil.lmvgpmil:LMVGPMILBags",
 }
 
 

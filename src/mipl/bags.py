@@ -45,18 +45,15 @@ class Bags:
     instances: NDArray[np.float32]
     offsets: NDArray[np.int64]
     instance_shape: tuple[int, ...]
+    _bag_of_instance: NDArray[np.int64] | None
 
-    def __init__(
-        self, instances: ArrayLike, offsets: ArrayLike, instance_shape: Sequence[int] | None = None
-    ) -> None:
+    def __init__(self, instances: ArrayLike, offsets: ArrayLike, instance_shape: Sequence[int] | None = None) -> None:
         flat = _as_instances(instances)
         edges = _as_offsets(offsets, len(flat))
         _check_finite(flat, edges)
         self._assign(flat, edges, _as_shape(instance_shape, flat.shape[1]))
 
-    def _assign(
-        self, instances: NDArray[np.float32], offsets: NDArray[np.int64], shape: tuple[int, ...]
-    ) -> None:
+    def _assign(self, instances: NDArray[np.float32], offsets: NDArray[np.int64], shape: tuple[int, ...]) -> None:
         instances, offsets = instances.view(), offsets.view()
         instances.flags.writeable = False
         offsets.flags.writeable = False
@@ -68,9 +65,7 @@ class Bags:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def _trusted(
-        cls, instances: NDArray[np.float32], offsets: NDArray[np.int64], shape: tuple[int, ...]
-    ) -> Bags:
+    def _trusted(cls, instances: NDArray[np.float32], offsets: NDArray[np.int64], shape: tuple[int, ...]) -> Bags:
         """Build from parts that were checked before, as every selection of a valid `Bags` is."""
         bags = cls.__new__(cls)
         bags._assign(instances, offsets, shape)
@@ -114,13 +109,11 @@ class Bags:
         return cls(array.reshape(m * k, d), np.arange(m + 1) * k)
 
     @classmethod
-    def from_flat(
-        cls, instances: ArrayLike, bag_ids: ArrayLike, instance_shape: Sequence[int] | None = None
-    ) -> Bags:
+    def from_flat(cls, instances: ArrayLike, bag_ids: ArrayLike, instance_shape: Sequence[int] | None = None) -> Bags:
         """Group the rows of `instances` (n, d) by `bag_ids` (n,), in any order.
 
         Bags come in the order in which their ids first appear, and rows keep their order inside a bag; rows that
-        are grouped already are not copied. `group_ids` gives the ids in the same order.
+        are grouped already are not copied.
         """
         flat = _as_instances(instances)
         order, offsets, _ = group_rows(bag_ids, len(flat))
@@ -176,11 +169,12 @@ class Bags:
     @property
     def bag_of_instance(self) -> NDArray[np.int64]:
         """The bag index of each instance (n,), computed once."""
-        if self._bag_of_instance is None:
+        index = self._bag_of_instance
+        if index is None:
             index = np.repeat(np.arange(len(self)), self.sizes)
             index.flags.writeable = False
             object.__setattr__(self, "_bag_of_instance", index)
-        return self._bag_of_instance
+        return index
 
     @overload
     def __getitem__(self, key: int | np.integer) -> NDArray[np.float32]: ...
@@ -202,10 +196,14 @@ class Bags:
                 )
             key = np.arange(start, stop, step)
         index = self._as_index(key)
-        starts, sizes = self.offsets[index], self.sizes[index]
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        rows = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
-        return Bags._trusted(np.take(self.instances, rows, axis=0), offsets, self.instance_shape)
+        offsets = np.concatenate([[0], np.cumsum(self.sizes[index])])
+        return Bags._trusted(np.take(self.instances, self.rows_of(index), axis=0), offsets, self.instance_shape)
+
+    def rows_of(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows of `instances` that belong to the bags `index` (k,), bag after bag."""
+        sizes = self.sizes[index]
+        ends = np.cumsum(sizes)
+        return np.repeat(self.offsets[index] - (ends - sizes), sizes) + np.arange(ends[-1] if len(ends) else 0)
 
     def _as_index(self, key: Any) -> NDArray[np.int64]:
         array = np.asarray(key)
@@ -301,9 +299,7 @@ def as_bags(bags: Any) -> Bags:
     )
 
 
-def group_rows(
-    bag_ids: ArrayLike, n_rows: int
-) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[Any]]:
+def group_rows(bag_ids: ArrayLike, n_rows: int) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[Any]]:
     """Sort rows by bag id, stably, bags in order of first appearance.
 
     Returns the row order (``None`` when the rows are grouped already), the offsets (m + 1,) and the ids (m,).

@@ -129,7 +129,9 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "classes_")
         checked = as_bags(bags)
         if checked.n_features != self.n_features_in_:
-            raise DataError(f"the bags have {checked.n_features} features, the model was fitted with {self.n_features_in_}")
+            raise DataError(
+                f"the bags have {checked.n_features} features, the model was fitted with {self.n_features_in_}"
+            )
         return checked
 
     def _check_candidates(self, candidates: Any, n_bags: int) -> NDArray[np.bool_]:

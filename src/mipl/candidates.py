@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from mipl.errors import DataError
 
-__all__ = ["augment_candidates", "parse_candidates", "parse_labels", "uniform_weights"]
+__all__ = ["augment_candidates", "label_names", "parse_candidates", "parse_labels", "uniform_weights"]
 
 
 def parse_candidates(
-    candidates: Any, classes: Sequence[Any] | None = None, n_bags: int | None = None
+    candidates: Any, classes: Iterable[Any] | None = None, n_bags: int | None = None
 ) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     """Turn candidate sets into a mask (m, q) and the class names (q,).
 
@@ -45,7 +45,7 @@ def parse_candidates(
     return mask, names
 
 
-def _parse(candidates: Any, classes: Sequence[Any] | None) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+def _parse(candidates: Any, classes: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     array = _try_array(candidates)
     if array is not None and array.ndim == 2 and array.dtype.kind in "biuf":
         return _parse_mask(array, classes)
@@ -64,7 +64,7 @@ def _parse(candidates: Any, classes: Sequence[Any] | None) -> tuple[NDArray[np.b
     return mask, names
 
 
-def _parse_mask(array: NDArray[Any], classes: Sequence[Any] | None) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+def _parse_mask(array: NDArray[Any], classes: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     bad = np.argwhere((array != 0) & (array != 1))
     if len(bad):
         i, c = bad[0]
@@ -90,8 +90,10 @@ def _try_array(candidates: Any) -> NDArray[Any] | None:
     if isinstance(candidates, list | tuple) and candidates:
         first = candidates[0]
         # A list of lists of bools is a mask; of integers it is lists of labels, even when all have one length.
-        if isinstance(first, list | tuple | np.ndarray) and len(first) and all(
-            isinstance(v, bool | np.bool_) for v in first
+        if (
+            isinstance(first, list | tuple | np.ndarray)
+            and len(first)
+            and all(isinstance(v, bool | np.bool_) for v in first)
         ):
             try:
                 return np.asarray(candidates)
@@ -141,7 +143,7 @@ def _sorted_labels(labels: Iterable[Any]) -> NDArray[Any]:
     return np.array(sorted(unique)) if unique else np.array([], dtype=np.int64)
 
 
-def _as_classes(classes: Sequence[Any]) -> NDArray[Any]:
+def _as_classes(classes: Iterable[Any]) -> NDArray[Any]:
     names = [_as_label(0, c) for c in classes]
     if len({type(c) for c in names}) > 1:
         raise DataError("class names mix integers and strings; use one kind throughout")
@@ -181,6 +183,18 @@ def parse_labels(labels: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
         else:
             raise DataError(f"bag {i} has the label {label!r}, which is not among the classes {names}")
     return out
+
+
+def label_names(index: NDArray[np.int64] | None, classes: NDArray[Any]) -> list[Any] | None:
+    """Turn class indices (m,) back into labels, None where unknown: the inverse of `parse_labels`.
+
+    >>> label_names(np.array([0, -1]), np.array(["owl", "wren"]))
+    ['owl', None]
+    """
+    if index is None:
+        return None
+    names = classes.tolist()
+    return [names[c] if c >= 0 else None for c in index.tolist()]
 
 
 def augment_candidates(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mipl.bags import Bags, as_bags, frame_features, group_rows
-from mipl.candidates import parse_candidates, parse_labels
+from mipl.candidates import label_names, parse_candidates, parse_labels
 from mipl.errors import DataError
 
 __all__ = ["MIPLDataset", "split_order"]
 
 
-@dataclass(frozen=True, eq=False)
 class MIPLDataset:
     """m bags, the candidate labels of each, and what else is known about them.
 
@@ -26,8 +24,9 @@ class MIPLDataset:
     bags : Bags, list of (n_i, d) arrays, or 3-D array
     candidates : (m, q) bool mask, or m collections of labels
         See `mipl.candidates.parse_candidates`.
-    labels : (m,) labels or class indices, optional
-        The true label of each bag, for evaluation only; -1 or None where unknown. It must be a candidate.
+    labels : (m,) labels, optional
+        The true label of each bag, for evaluation only; None where unknown. It must be a candidate. Where `classes` are
+        strings, class indices are taken too (-1 for unknown). The attribute holds class indices.
     classes : (q,) names, optional
     instance_labels : (n,) int, optional
         Class index of each instance, q for a negative instance, -1 where unknown.
@@ -47,29 +46,34 @@ class MIPLDataset:
 
     bags: Bags
     candidates: NDArray[np.bool_]
-    labels: NDArray[np.int64] | None = None
-    classes: NDArray[Any] = None  # type: ignore[assignment]
-    instance_labels: NDArray[np.int64] | None = None
-    bag_ids: NDArray[Any] = None  # type: ignore[assignment]
-    name: str = ""
-    description: str = field(default="", repr=False)
+    labels: NDArray[np.int64] | None
+    classes: NDArray[Any]
+    instance_labels: NDArray[np.int64] | None
+    bag_ids: NDArray[Any]
 
-    def __post_init__(self) -> None:
-        bags = as_bags(self.bags)
-        mask, classes = parse_candidates(self.candidates, self.classes, n_bags=len(bags))
-        checked: dict[str, Any] = {
-            "bags": bags,
-            "candidates": mask,
-            "classes": classes,
-            "labels": _check_labels(self.labels, mask, classes),
-            "instance_labels": _check_instance_labels(self.instance_labels, bags, len(classes)),
-            "bag_ids": _check_bag_ids(self.bag_ids, len(bags)),
-        }
-        for name, value in checked.items():
-            if isinstance(value, np.ndarray):
-                value = value.view()
-                value.flags.writeable = False
-            object.__setattr__(self, name, value)
+    def __init__(
+        self,
+        bags: Any,
+        candidates: Any,
+        labels: Any = None,
+        classes: Any = None,
+        instance_labels: Any = None,
+        bag_ids: Any = None,
+        name: str = "",
+        description: str = "",
+    ) -> None:
+        self.bags = as_bags(bags)
+        mask, names = parse_candidates(candidates, classes, n_bags=len(self.bags))
+        self.candidates = _frozen(mask)
+        self.classes = _frozen(names)
+        self.labels = _frozen(_check_labels(labels, mask, names))
+        self.instance_labels = _frozen(_check_instance_labels(instance_labels, self.bags, len(names)))
+        self.bag_ids = _frozen(_check_bag_ids(bag_ids, len(self.bags)))
+        self.name = name
+        self.description = description
+
+    def __repr__(self) -> str:
+        return f"MIPLDataset({self.name!r}, {self.bags!r}, {self.n_classes} classes)"
 
     # ---------------------------------------------------------------- construction and files
 
@@ -100,18 +104,13 @@ class MIPLDataset:
         flat = frame_features(frame, features)
         order, offsets, ids = group_rows(frame[bag].to_numpy(), len(flat))
         rows = np.arange(len(flat)) if order is None else order
-        firsts = rows[offsets[:-1]]
-
-        def one_a_bag(column: str) -> list[Any]:
-            values = frame[column].tolist()
-            return [_agreed(values, rows[a:b], ids[i], column) for i, (a, b) in enumerate(_edges(offsets))]
-
-        del firsts
+        sets = _one_a_bag(frame[candidates], rows, offsets, ids)
+        mask, names = parse_candidates(sets, classes)
         return cls(
-            bags=Bags(flat if order is None else flat[order], offsets),
-            candidates=parse_candidates(_as_object_array(one_a_bag(candidates)), classes)[0],
-            classes=parse_candidates(_as_object_array(one_a_bag(candidates)), classes)[1],
-            labels=one_a_bag(label) if label else None,  # type: ignore[arg-type]
+            bags=Bags(flat[rows], offsets),
+            candidates=mask,
+            classes=names,
+            labels=_one_a_bag(frame[label], rows, offsets, ids) if label else None,
             bag_ids=ids,
             name=name,
         )
@@ -137,23 +136,17 @@ class MIPLDataset:
 
     def __getitem__(self, key: Any) -> MIPLDataset:
         """Select bags by slice, index array or mask; a single integer gives a data set of one bag."""
-        index = np.arange(len(self))[key]
-        index = np.atleast_1d(index)
-        bags = self.bags[key if isinstance(key, slice) and len(index) else index]
-        rows = np.concatenate([np.arange(a, b) for a, b in zip(*self._spans(index), strict=True)])
+        index = np.atleast_1d(np.arange(len(self))[key])
         return MIPLDataset(
-            bags=bags,
+            bags=self.bags[key if isinstance(key, slice) else index],
             candidates=self.candidates[index],
-            labels=None if self.labels is None else self.labels[index],
+            labels=None if self.labels is None else label_names(self.labels[index], self.classes),
             classes=self.classes,
-            instance_labels=None if self.instance_labels is None else self.instance_labels[rows],
+            instance_labels=None if self.instance_labels is None else self.instance_labels[self.bags.rows_of(index)],
             bag_ids=_selected_ids(self.bag_ids, index),
             name=self.name,
             description=self.description,
         )
-
-    def _spans(self, index: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return self.bags.offsets[index], self.bags.offsets[index + 1]
 
     def split(
         self, train_size: float | int = 0.5, seed: int = 0, stratify: bool = False
@@ -238,6 +231,17 @@ def split_order(m: int, seed: int, groups: NDArray[np.int64] | None = None) -> N
     return np.lexsort((keys, quantile))
 
 
+ArrayOrNone = TypeVar("ArrayOrNone", bound=NDArray[Any] | None)
+
+
+def _frozen(array: ArrayOrNone) -> ArrayOrNone:
+    """The array as a read-only view, so that nobody changes a data set under another's feet."""
+    if array is not None:
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
 def _check_labels(labels: Any, mask: NDArray[np.bool_], classes: NDArray[Any]) -> NDArray[np.int64] | None:
     if labels is None:
         return None
@@ -251,7 +255,7 @@ def _check_labels(labels: Any, mask: NDArray[np.bool_], classes: NDArray[Any]) -
     if len(outside):
         i = outside[0]
         raise DataError(
-            f"bag {i} has the true label {classes[index[i]]!r}, which is not among its candidates "
+            f"bag {i} has the true label {classes[index[i]].item()!r}, which is not among its candidates "
             f"{classes[mask[i]].tolist()}; add it or correct the label"
         )
     return index
@@ -283,7 +287,9 @@ def _check_bag_ids(ids: ArrayLike | None, m: int) -> NDArray[Any]:
         raise DataError(f"{array.shape} bag ids for {m} bags; there must be one a bag")
     unique, counts = np.unique(array, return_counts=True)
     if len(unique) != m:
-        raise DataError(f"the bag id {unique[counts > 1][0]!r} occurs {counts.max()} times; bag ids must be unique")
+        raise DataError(
+            f"the bag id {unique[counts > 1][0].item()!r} occurs {counts.max()} times; bag ids must be unique"
+        )
     return array.astype(np.int64) if array.dtype.kind == "u" else array
 
 
@@ -291,29 +297,27 @@ def _selected_ids(ids: NDArray[Any], index: NDArray[np.int64]) -> NDArray[Any] |
     return ids[index] if len(np.unique(index)) == len(index) else None
 
 
-def _agreed(values: list[Any], rows: NDArray[np.int64], bag_id: Any, column: str) -> Any:
-    """The one value of `column` in a bag's rows; an error where the rows disagree."""
-    first = values[rows[0]]
-    for row in rows[1:]:
-        value = values[row]
-        if value != first and not (value is None or first is None or (value != value and first != first)):
-            raise DataError(
-                f"bag {bag_id!r}, row {row}: {column} is {value!r} but {first!r} in the bag's first row; "
-                "all rows of a bag must agree"
-            )
+def _one_a_bag(column: Any, rows: NDArray[np.int64], offsets: NDArray[np.int64], ids: NDArray[Any]) -> NDArray[Any]:
+    """The value of a pandas column in each bag's first row; later rows repeat it or are missing."""
+    values = column.to_numpy(dtype=object)[rows]
+    missing = column.isna().to_numpy()[rows]
+    first = values[offsets[:-1]]
+    expected = np.repeat(first, np.diff(offsets))
+    differ = np.flatnonzero(~missing & np.fromiter(map(_differ, values, expected), bool))
+    if len(differ):
+        k = int(differ[0])
+        bag = int(np.searchsorted(offsets, k, side="right")) - 1
+        raise DataError(
+            f"bag {ids[bag].item()!r}, row {rows[k]}: {column.name} is {values[k]!r}, but {expected[k]!r} in the bag's "
+            "first row; all rows of a bag must agree"
+        )
+    first[missing[offsets[:-1]]] = None
     return first
 
 
-def _as_object_array(values: list[Any]) -> NDArray[Any]:
-    array = np.empty(len(values), dtype=object)
-    for i, value in enumerate(values):
-        array[i] = value
-    return array
-
-
-def _edges(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    return zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+def _differ(a: Any, b: Any) -> bool:
+    return a is not b and not (np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b)
 
 
 def _same(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:
-    return (a is None) == (b is None) and (a is None or np.array_equal(a, b))  # type: ignore[arg-type]
+    return a is b if a is None or b is None else np.array_equal(a, b)

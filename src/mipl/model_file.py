@@ -41,7 +41,9 @@ def save_model(model: MIPLClassifier, path: str | Path) -> Path:
         raise DataError(f"this {type(model).__name__} is not fitted yet; call fit before save")
     arrays: Arrays = {}
     tree = _encode(model, arrays, type(model).__name__)
-    header = json.dumps({"class": tree["class"], "model": tree, "versions": {"mipl": mipl.__version__, "numpy": np.__version__}})
+    header = json.dumps(
+        {"class": tree["class"], "model": tree, "versions": {"mipl": mipl.__version__, "numpy": np.__version__}}
+    )
     metadata = {"mipl_format": str(FORMAT), "mipl_model": header, "sha256": _digest(header, arrays)}
     with atomic_path(path) as temporary:
         save_file(arrays, temporary, metadata)
@@ -61,7 +63,7 @@ def load_model(path: str | Path) -> MIPLClassifier:
                 raise DataError(f"{file} is a safetensors file, but not a mipl model")
             if not version.isdecimal() or int(version) > FORMAT:
                 raise DataError(
-                    f"{file} has model format {version}, this mipl {mipl.__version__} reads up to {FORMAT}; upgrade mipl"
+                    f"{file} has model format {version}, mipl {mipl.__version__} reads up to {FORMAT}; upgrade mipl"
                 )
             arrays: Arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, UnicodeDecodeError) as error:
@@ -103,7 +105,7 @@ def _encode(value: Any, arrays: Arrays, where: str) -> Any:
     if isinstance(value, dict) and all(isinstance(k, str) for k in value):
         return {"$": "dict", "items": {k: _encode(v, arrays, f"{where}[{k!r}]") for k, v in value.items()}}
     if isinstance(value, Bags):
-        parts = {"instances": value.instances, "offsets": value.offsets}
+        parts: Arrays = {"instances": value.instances, "offsets": value.offsets}
         encoded = {k: _encode_array(v, arrays, f"{where}.{k}") for k, v in parts.items()}
         return {"$": "bags", **encoded, "instance_shape": list(value.instance_shape)}
     if isinstance(value, BaseEstimator):
@@ -166,7 +168,7 @@ def _build(node: dict[str, Any], arrays: Arrays) -> BaseEstimator:
     cls = _estimator_class(node["class"])
     foreign = cls.__module__.startswith("sklearn.")
     params = set(cls._get_param_names())
-    estimator = cls.__new__(cls)
+    estimator: BaseEstimator = object.__new__(cls)
     for name, value in node["state"].items():
         allowed = _ATTRIBUTE.fullmatch(name) if foreign else name in params or _FITTED.fullmatch(name)
         if not allowed:
@@ -194,6 +196,6 @@ def _estimator_class(path: str) -> type[BaseEstimator]:
     )
 
 
-def _subclasses(cls: type[MIPLClassifier]) -> set[type[MIPLClassifier]]:
+def _subclasses(cls: type[BaseEstimator]) -> set[type[BaseEstimator]]:
     direct = set(cls.__subclasses__())
     return direct.union(*(_subclasses(c) for c in direct))

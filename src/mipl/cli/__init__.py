@@ -1,1 +1,57 @@
-"""The command line."""
+"""The command line: one file a command; heavy imports wait until a command runs."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from mipl import __version__
+from mipl.cli import data, demo, fit, methods, predict, resolve
+from mipl.errors import DataError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="mipl",
+    help="Learn from bags of instances with ambiguous labels.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(demo.demo)
+app.add_typer(data.app, name="data")
+app.command()(methods.methods)
+app.command()(fit.fit)
+app.command()(predict.predict)
+app.command()(resolve.resolve)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"mipl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")] = False,
+) -> None:
+    """Learn from bags of instances with ambiguous labels."""
+
+
+def main() -> None:
+    """Run the command line; a user's error ends in one line and exit code 2."""
+    debug = "--debug" in sys.argv
+    sys.argv = [sys.argv[0], *(a for a in sys.argv[1:] if a != "--debug")]
+    try:
+        app()
+    except (DataError, OSError) as error:
+        if debug:
+            raise
+        typer.echo(f"mipl: {error}", err=True)
+        sys.exit(2)

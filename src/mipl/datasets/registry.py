@@ -16,6 +16,11 @@ __all__ = ["builder", "dataset_names"]
 #: name -> "module:function"; the function takes r, seed and its own keyword options.
 _DATASETS = {
     "digits": "mipl.datasets.digits:build",
+    "mnist": "mipl.datasets.mnist:build",
+    "fmnist": "mipl.datasets.fmnist:build",
+    "newsgroups": "mipl.datasets.newsgroups:build",
+    "birdsong": "mipl.datasets.birdsong:build",
+    "sival": "mipl.datasets.sival:build",
 }
 
 

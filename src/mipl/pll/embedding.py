@@ -58,9 +58,7 @@ class EmbeddedPLL(MIPLClassifier):
         cls.learner = learner
         cls.citation = learner.citation
         embed = inspect.Parameter("embed", inspect.Parameter.KEYWORD_ONLY, default="mean")
-        cls.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [embed, *inspect.signature(learner).parameters.values()]
-        )
+        cls.__signature__ = inspect.Signature([embed, *inspect.signature(learner).parameters.values()])
 
     def __init__(self, *, embed: str = "mean", **params: Any) -> None:
         self.embed = embed

@@ -1,0 +1,5 @@
+"""``python -m mipl``."""
+
+from mipl.cli import main
+
+main()

@@ -1,0 +1,55 @@
+"""An estimator from the words of a command line."""
+
+from __future__ import annotations
+
+import ast
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mipl.cli.output import working
+from mipl.errors import DataError
+
+if TYPE_CHECKING:
+    from mipl.base import MIPLClassifier
+    from mipl.dataset import MIPLDataset
+
+__all__ = ["DEFAULT_METHOD", "MethodOption", "ParamOption", "fit_method"]
+
+DEFAULT_METHOD = "PL-kNN"
+
+MethodOption = Annotated[str, typer.Option("--method", "-m", help="Name of a method; 'mipl methods' lists them.")]
+ParamOption = Annotated[
+    list[str] | None, typer.Option("--param", "-p", help="A parameter of the method, NAME=VALUE; may be repeated.")
+]
+
+
+def fit_method(
+    dataset: MIPLDataset, method: str, params: list[str] | None, quiet: bool
+) -> tuple[MIPLClassifier, float]:
+    """Build the method and fit it with class names; give the model and the seconds it took."""
+    from mipl.registry import make
+
+    model = make(method, **_parse_params(params or []))
+    if "verbose" in model.get_params(deep=False):
+        model.set_params(verbose=not quiet)
+    start = time.perf_counter()
+    with working(f"fitting {model.name} on {len(dataset):,} bags", quiet or "verbose" in model.get_params(deep=False)):
+        model.fit(dataset.bags, dataset.candidates, classes=dataset.classes)
+    if "verbose" in model.get_params(deep=False):
+        model.set_params(verbose=False)
+    return model, time.perf_counter() - start
+
+
+def _parse_params(params: list[str]) -> dict[str, Any]:
+    parsed = {}
+    for text in params:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            raise DataError(f"cannot read the parameter {text!r}; write NAME=VALUE, for example k=5")
+        try:
+            parsed[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            parsed[name] = value
+    return parsed

@@ -1,0 +1,32 @@
+"""``mipl fit``: learn a model from a data set file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, ParamOption, fit_method
+from mipl.cli.output import JsonOption, QuietOption, print_json, say
+
+__all__ = ["fit"]
+
+
+def fit(
+    file: Annotated[str, typer.Argument(help="A data set file, or the name of a data set.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")],
+    method: MethodOption = DEFAULT_METHOD,
+    param: ParamOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Fit a method on bags with candidate labels and save the model."""
+    from mipl.loading import load
+
+    dataset = load(file)
+    model, seconds = fit_method(dataset, method, param, quiet or json)
+    model.save(out)
+    if json:
+        print_json({"method": model.name, "bags": len(dataset), "seconds": round(seconds, 3), "model": str(out)})
+    say(f"{model.name}: fitted on {len(dataset):,} bags in {seconds:.2f} s, written to {out}", quiet or json)

@@ -1,0 +1,1 @@
+"""Pictures and pages for people who look before they read."""

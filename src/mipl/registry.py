@@ -19,6 +19,7 @@ _METHODS = {
     "VWSGP": "mipl.mil.vwsgp:VWSGPBags",
     "VGPMIL": "mipl.mil.vgpmil:VGPMILBags",
     "LM-VGPMIL": "mipl.mil.lmvgpmil:LMVGPMILBags",
+    "MIVAE": "mipl.mil.mivae:MIVAEBags",
 }
 
 

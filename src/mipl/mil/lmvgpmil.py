@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 from scipy.special import entr, expit, log_expit
 
 from mipl.bags import Bags
-from mipl.mil.bag_labels import positive_bag_labels
+from mipl.mil.bag_labels import inherited_labels, positive_bag_labels
 from mipl.mil.inducing import Posterior, jaakkola, residual_variance
 from mipl.mil.ovr import OneVsRest
-from mipl.mil.vgpmil import VGPMIL, ascend_instances, converged
+from mipl.mil.vgpmil import VGPMIL, converged
 
 __all__ = ["LMVGPMIL", "LMVGPMILBags"]
 
@@ -34,25 +34,26 @@ class LMVGPMIL(VGPMIL):
         c_n &= E f_n \, (2 C (\tau_n - \tfrac12 + 2 C V \lambda(\xi_n)) + \tau_n) \\
         \xi_n^2 &= C^2 (E f_n^2 - 2 V \bar s_n E f_n + V^2), \qquad \varphi_n^2 = \tau_n E f_n^2
 
-    where the log-odds :math:`c_n` give :math:`\pi_n` through the same exact bag posterior as in `VGPMIL`. The bound has
-    poor optima next to good ones (all instances negative with the gates of the positive bags shut), so the ascent
-    starts from the solution of VGPMIL rather than at random, and takes the paper's ten rounds.
+    where the evidence :math:`c_n` gives :math:`\pi_n` as in `VGPMIL`. A gate that shuts pushes the instance further to the
+    wrong side, so the bound has optima with all instances negative and the gates of the positive bags shut. Two
+    measures keep clear of them: the first rounds hold all gates open (:math:`\tau_n = 1`), and a round with free gates that
+    makes the labels of the training bags less likely is the last, and undone.
 
     Parameters
     ----------
     n_inducing, lengthscale, tol, random_state
         As in `VGPMIL`.
-    max_iter : int
-        Rounds of coordinate ascent at most, after those of `warm_iter`.
-    warm_iter : int
-        Rounds of VGPMIL at most that give the start.
     slope, margin : float
         C and V.
+    open_iter : int
+        Rounds of coordinate ascent with open gates at most.
+    max_iter : int
+        Rounds with free gates at most, after these.
 
     Attributes
     ----------
     mean_, bounds_
-        As in `VGPMIL`; the bounds are those of the large-margin rounds.
+        As in `VGPMIL`.
 
     References
     ----------
@@ -67,8 +68,8 @@ class LMVGPMIL(VGPMIL):
         lengthscale: float | None = None,
         slope: float = 1.0,
         margin: float = 1.0,
+        open_iter: int = 20,
         max_iter: int = 10,
-        warm_iter: int = 20,
         tol: float = 1e-5,
         random_state: int = 0,
     ) -> None:
@@ -77,45 +78,46 @@ class LMVGPMIL(VGPMIL):
         )
         self.slope = slope
         self.margin = margin
-        self.warm_iter = warm_iter
+        self.open_iter = open_iter
 
     def _fit(self, features: Array, bags: Bags, copies: NDArray[np.int64]) -> None:
-        start = ascend_instances(features, bags, copies, self.warm_iter, self.tol)
         C, V = self.slope, self.margin
+        # Two columns (n, 2) throughout: the instance in a negative and in a positive copy of its bag.
         weight = bags.spread(copies.astype(np.float64))
         residual = residual_variance(features)
-        # Two columns (n, 2) throughout: the instance in a negative and in a positive copy of its bag.
-        first, second = start.first[:, None], start.second[:, None]
-        pi = _with_negative(start.positive)
-        tau = np.full_like(pi, 0.5)
-        phi = np.sqrt(second * tau)
+        labels = inherited_labels(bags)
+        pi = _with_negative(labels.probability)
+        tau = np.ones_like(pi)
+        xi, phi = C * np.full_like(pi, np.sqrt(1 + V**2)), np.ones_like(pi)  # under the prior
         bounds: list[float] = []
-        xi = self._margin_moment(pi, first, second)
-        tau = self._gates(pi, first, second, phi)
-        phi = np.sqrt(second * tau)
-        for _ in range(self.max_iter):
-            sign = 2 * pi - 1
+        likelihood = -np.inf
+        for step in range(self.open_iter + self.max_iter):
             curvature = 2 * (C**2 * jaakkola(xi) + tau * jaakkola(phi))
-            pull = C * sign * (tau - 0.5 + 2 * C * V * jaakkola(xi)) + tau * (pi - 0.5)
+            pull = C * (2 * pi - 1) * (tau - 0.5 + 2 * C * V * jaakkola(xi)) + tau * (pi - 0.5)
             posterior = Posterior.given(features, (weight * curvature).sum(axis=1), (weight * pull).sum(axis=1))
             first, second = (moment[:, None] for moment in posterior.moments(features, residual))
-            tau = self._gates(pi, first, second, phi)
-            log_odds = first * (2 * C * (tau - 0.5 + 2 * C * V * jaakkola(xi)) + tau)
-            labels = positive_bag_labels(bags, log_odds[:, 1])
+            top = bags.max(first[:, 0])
+            before, likelihood = likelihood, copies[:, 0] @ log_expit(-top) + copies[:, 1] @ log_expit(top)
+            if step > self.open_iter and likelihood < before:
+                break
+            if step >= self.open_iter:
+                tau = self._gates(pi, first, second, phi)
+            evidence = first * (2 * C * (tau - 0.5 + 2 * C * V * jaakkola(xi)) + tau)
+            labels = positive_bag_labels(bags, evidence[:, 1], labels)
             pi = _with_negative(labels.probability)
-            xi = self._margin_moment(pi, first, second)
-            phi = np.sqrt(second * tau)
-            evidence = (
+            xi, phi = self._margin_moment(pi, first, second), np.sqrt(second * tau)
+            expected = (
                 (tau - 0.5) * C * ((2 * pi - 1) * first - V)
                 + tau * (pi - 0.5) * first
                 + (log_expit(xi) - xi / 2 + log_expit(phi) - phi / 2)
                 + (entr(tau) + entr(1 - tau))
             )
-            total = (weight * evidence).sum() + copies[:, 1] @ labels.entropy
-            bounds.append(float(total - posterior.divergence()))
-            if converged(bounds, self.tol):
+            bound = (weight * expected).sum() + copies[:, 1] @ labels.bound - posterior.divergence()
+            bounds.append(float(bound))
+            self.mean_ = posterior.mean
+            if step > self.open_iter and converged(bounds, self.tol):
                 break
-        self.mean_, self.bounds_ = posterior.mean, np.array(bounds)
+        self.bounds_ = np.array(bounds)
 
     def _gates(self, pi: Array, first: Array, second: Array, phi: Array) -> Array:
         """tau (n, 2)."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit
 
 from mipl.bags import Bags
-from mipl.mil.bag_labels import positive_bag_labels
+from mipl.mil.bag_labels import inherited_labels, positive_bag_labels
 from mipl.mil.base import LogOdds, MILClassifier
 from mipl.mil.inducing import InducingPoints, Posterior, jaakkola, residual_variance
 from mipl.mil.ovr import OneVsRest
@@ -28,13 +26,13 @@ class VGPMIL(MILClassifier):
     :math:`\xi_n`, :math:`\pi_n = q(y_n = 1)` and whitened features :math:`\phi_n` alternates
 
     .. math:: \Sigma^{-1} = I + \sum_n 2 \lambda(\xi_n) \phi_n \phi_n^\top, \quad
-              \mu = \Sigma \sum_n (\pi_n - \tfrac12) \phi_n, \quad
-              \xi_n^2 = E f_n^2, \quad \pi = \text{labels given } E f_n \text{ and the bag's label}.
+              \mu = \Sigma \sum_n (\pi_n - \tfrac12) \phi_n, \quad \xi_n^2 = E f_n^2, \quad
+              \pi_n = \sigma \big( E f_n + \log H \textstyle\prod_{k \ne n} (1 - \pi_k) \big)
 
-    The paper gives each instance of a bag a factor of its own, with the expected maximum of the others replaced by
-    the maximum of their expectations, and softens the maximum by a factor :math:`H = 10^{12}`. Here q is the exact
-    joint distribution of a bag's labels under a hard maximum (`positive_bag_labels`). It is available in closed form,
-    makes the bound tighter, and no step lowers the bound; updating all factors of a bag at once can.
+    in positive bags (products over the bag, :math:`H = 10^{12}`) and :math:`\pi_n = 0` in negative ones. The paper puts
+    :math:`1 - \max_{k \ne n} \pi_k` for the product, the probability that no other instance is positive, and updates all
+    instances of a bag at once; with the product and the instances in turn (`positive_bag_labels`) no step lowers the
+    bound. At the start every instance has the label of its bag.
 
     A bag's log-odds are the largest :math:`E f_n` of its instances.
 
@@ -88,56 +86,28 @@ class VGPMIL(MILClassifier):
         )
 
     def _fit(self, features: Array, bags: Bags, copies: NDArray[np.int64]) -> None:
-        state = ascend_instances(features, bags, copies, self.max_iter, self.tol)
-        self.mean_, self.bounds_ = state.mean, state.bounds
+        weight = bags.spread(copies.astype(np.float64))  # (n, 2): negative, positive
+        total = weight.sum(axis=1)
+        residual = residual_variance(features)
+        xi = np.ones(len(features))
+        labels = inherited_labels(bags)
+        pull = weight[:, 1] * labels.probability - total / 2
+        bounds: list[float] = []
+        for _ in range(self.max_iter):
+            posterior = Posterior.given(features, 2 * total * jaakkola(xi), pull)
+            first, second = posterior.moments(features, residual)
+            xi = np.sqrt(second)
+            labels = positive_bag_labels(bags, first, labels)
+            pull = weight[:, 1] * labels.probability - total / 2
+            bound = pull @ first + total @ (log_expit(xi) - xi / 2) + copies[:, 1] @ labels.bound
+            bounds.append(float(bound - posterior.divergence()))
+            if converged(bounds, self.tol):
+                break
+        self.mean_, self.bounds_ = posterior.mean, np.array(bounds)
 
     def _log_odds(self, features: Array, bags: Bags) -> LogOdds:
         instances = features @ self.mean_
         return bags.max(instances), instances
-
-
-class InstanceState(NamedTuple):
-    """Where the coordinate ascent of VGPMIL ends.
-
-    Attributes
-    ----------
-    mean : (M,)
-        Of q(v).
-    first, second : (n,)
-        E f and E f^2.
-    positive : (n,)
-        q(y = 1), were the bag positive; in a negative bag it is zero.
-    bounds : (rounds,)
-    """
-
-    mean: Array
-    first: Array
-    second: Array
-    positive: Array
-    bounds: Array
-
-
-def ascend_instances(
-    features: Array, bags: Bags, copies: NDArray[np.int64], max_iter: int, tol: float
-) -> InstanceState:
-    """Coordinate ascent of VGPMIL from the prior, f = 0 with unit variance."""
-    weight = bags.spread(copies.astype(np.float64))  # (n, 2): negative, positive
-    total = weight.sum(axis=1)
-    residual = residual_variance(features)
-    xi = np.ones(len(features))
-    labels = positive_bag_labels(bags, np.zeros(len(features)))
-    bounds: list[float] = []
-    for _ in range(max_iter):
-        target = weight[:, 1] * labels.probability - total / 2
-        posterior = Posterior.given(features, 2 * total * jaakkola(xi), target)
-        first, second = posterior.moments(features, residual)
-        xi = np.sqrt(second)
-        labels = positive_bag_labels(bags, first)
-        evidence = (weight[:, 1] * labels.probability - total / 2) @ first + total @ (log_expit(xi) - xi / 2)
-        bounds.append(float(evidence + copies[:, 1] @ labels.entropy - posterior.divergence()))
-        if converged(bounds, tol):
-            break
-    return InstanceState(posterior.mean, first, second, labels.probability, np.array(bounds))
 
 
 def converged(bounds: list[float], tol: float) -> bool:

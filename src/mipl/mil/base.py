@@ -98,7 +98,9 @@ class MILClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "classes_")
         checked = as_bags(bags)
         if checked.n_features != self.n_features_in_:
-            raise DataError(f"the bags have {checked.n_features} features, the model was fitted with {self.n_features_in_}")
+            raise DataError(
+                f"the bags have {checked.n_features} features, the model was fitted with {self.n_features_in_}"
+            )
         return self._log_odds(self.front_end_.transform(checked), checked)
 
 

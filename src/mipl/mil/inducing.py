@@ -17,7 +17,7 @@ from mipl.bags import Bags
 from mipl.errors import DataError
 from mipl.mil.standardizer import Standardizer
 
-__all__ = ["InducingPoints", "Posterior", "jaakkola"]
+__all__ = ["InducingPoints", "Posterior", "jaakkola", "residual_variance"]
 
 _JITTER = 1e-6
 #: k-means learns nothing from more points a centre, and the median distance nothing from more instances.
@@ -31,8 +31,8 @@ Array = NDArray[np.float64]
 class InducingPoints(BaseEstimator):
     r"""Whitened features of a squared-exponential kernel at M inducing points.
 
-    With standardized instances :math:`x`, inducing points :math:`Z` and :math:`K_{ZZ} = L L^\top`, the feature vector of
-    an instance is :math:`\phi(x) = L^{-1} k(Z, x)`. The sparse process is then linear,
+    With standardized instances :math:`x`, inducing points :math:`Z` and :math:`K_{ZZ} = L L^\top`, the feature vector
+    of an instance is :math:`\phi(x) = L^{-1} k(Z, x)`. The sparse process is then linear,
     :math:`f(x) = \phi(x)^\top v + e` with :math:`v \sim N(0, I)` and
     :math:`e \sim N(0, k(x, x) - \phi(x)^\top \phi(x))`, and no inverse of :math:`K_{ZZ}` is ever formed.
 

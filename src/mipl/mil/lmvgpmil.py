@@ -34,10 +34,11 @@ class LMVGPMIL(VGPMIL):
         c_n &= E f_n \, (2 C (\tau_n - \tfrac12 + 2 C V \lambda(\xi_n)) + \tau_n) \\
         \xi_n^2 &= C^2 (E f_n^2 - 2 V \bar s_n E f_n + V^2), \qquad \varphi_n^2 = \tau_n E f_n^2
 
-    where the evidence :math:`c_n` gives :math:`\pi_n` as in `VGPMIL`. A gate that shuts pushes the instance further to the
-    wrong side, so the bound has optima with all instances negative and the gates of the positive bags shut. Two
-    measures keep clear of them: the first rounds hold all gates open (:math:`\tau_n = 1`), and a round with free gates that
-    makes the labels of the training bags less likely is the last, and undone.
+    where the evidence :math:`c_n` gives :math:`\pi_n` as in `VGPMIL`. A gate that shuts pushes its instance further to
+    the wrong side, so the bound has optima with all instances negative and the gates of the positive bags shut, and
+    free ascent from random gates ends there where positive bags are few. Two measures keep clear of them: the first
+    rounds hold all gates open (:math:`\tau_n = 1`), and a round with free gates that makes the labels of the training
+    bags less likely is the last, and undone. Often that is the first such round.
 
     Parameters
     ----------
@@ -90,14 +91,15 @@ class LMVGPMIL(VGPMIL):
         tau = np.ones_like(pi)
         xi, phi = C * np.full_like(pi, np.sqrt(1 + V**2)), np.ones_like(pi)  # under the prior
         bounds: list[float] = []
-        likelihood = -np.inf
+        likelihood = -np.inf  # of the labels of the training bags
         for step in range(self.open_iter + self.max_iter):
             curvature = 2 * (C**2 * jaakkola(xi) + tau * jaakkola(phi))
             pull = C * (2 * pi - 1) * (tau - 0.5 + 2 * C * V * jaakkola(xi)) + tau * (pi - 0.5)
             posterior = Posterior.given(features, (weight * curvature).sum(axis=1), (weight * pull).sum(axis=1))
             first, second = (moment[:, None] for moment in posterior.moments(features, residual))
             top = bags.max(first[:, 0])
-            before, likelihood = likelihood, copies[:, 0] @ log_expit(-top) + copies[:, 1] @ log_expit(top)
+            before = likelihood
+            likelihood = float(copies[:, 0] @ log_expit(-top) + copies[:, 1] @ log_expit(top))
             if step > self.open_iter and likelihood < before:
                 break
             if step >= self.open_iter:
@@ -120,12 +122,12 @@ class LMVGPMIL(VGPMIL):
         self.bounds_ = np.array(bounds)
 
     def _gates(self, pi: Array, first: Array, second: Array, phi: Array) -> Array:
-        """tau (n, 2)."""
+        """The probabilities tau (n, 2) of open gates."""
         signed = self.slope * ((2 * pi - 1) * first - self.margin)
         return expit(signed + (pi - 0.5) * first - jaakkola(phi) * second)
 
     def _margin_moment(self, pi: Array, first: Array, second: Array) -> Array:
-        """xi (n, 2); rounding must not make the square negative where f lies at the margin."""
+        """The root xi (n, 2) of the signed value's second moment about the margin; rounding must not make the square negative where f lies at the margin."""
         square = second - 2 * self.margin * (2 * pi - 1) * first + self.margin**2
         return self.slope * np.sqrt(np.maximum(square, 0))
 

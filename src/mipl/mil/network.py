@@ -59,7 +59,7 @@ class MIVAENetwork(nn.Module):
         )  # fmt: skip
 
     def encode(self, x: Tensor, bag: Tensor, m: int) -> tuple[Gaussian, Gaussian]:
-        """q(z_n | x_n) (n, latent), and q(z_B | bag) (m, latent): the normalised product of its instances' Gaussians."""
+        """q(z_n | x_n) (n, latent), and q(z_B | bag) (m, latent), the product of its instances' Gaussians."""
         own = _gaussian(self.instance_encoder(x))
         shared = _gaussian(self.bag_encoder(x))
         precision = torch.exp(-shared.log_variance)

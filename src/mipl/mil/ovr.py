@@ -64,9 +64,7 @@ class OneVsRest(MIPLClassifier):
         cls.learner = learner
         cls.citation = learner.citation
         own = [p for p in inspect.signature(OneVsRest.__init__).parameters.values() if p.kind is p.KEYWORD_ONLY]
-        cls.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [*own, *inspect.signature(learner).parameters.values()]
-        )
+        cls.__signature__ = inspect.Signature([*own, *inspect.signature(learner).parameters.values()])
 
     def __init__(self, *, candidate_policy: str = "any", n_jobs: int | None = None, **params: Any) -> None:
         self.candidate_policy = candidate_policy
@@ -119,8 +117,6 @@ def label_copies(candidates: NDArray[np.bool_], policy: str) -> NDArray[np.int64
     raise DataError(f"unknown candidate_policy {policy!r}; use 'any' or 'duplicate'")
 
 
-def _fit_one(
-    learner: MILClassifier, features: NDArray[Any], bags: Bags, copies: NDArray[np.int64]
-) -> MILClassifier:
+def _fit_one(learner: MILClassifier, features: NDArray[Any], bags: Bags, copies: NDArray[np.int64]) -> MILClassifier:
     learner._fit(features, bags, copies)
     return learner

@@ -30,9 +30,9 @@ class VGPMIL(MILClassifier):
               \pi_n = \sigma \big( E f_n + \log H \textstyle\prod_{k \ne n} (1 - \pi_k) \big)
 
     in positive bags (products over the bag, :math:`H = 10^{12}`) and :math:`\pi_n = 0` in negative ones. The paper puts
-    :math:`1 - \max_{k \ne n} \pi_k` for the product, the probability that no other instance is positive, and updates all
-    instances of a bag at once; with the product and the instances in turn (`positive_bag_labels`) no step lowers the
-    bound. At the start every instance has the label of its bag.
+    :math:`1 - \max_{k \ne n} \pi_k` for the product, the probability that no other instance is positive, and updates
+    all instances of a bag at once; with the product and the instances in turn (`positive_bag_labels`) no step lowers
+    the bound. At the start every instance has the label of its bag.
 
     A bag's log-odds are the largest :math:`E f_n` of its instances.
 
@@ -81,9 +81,7 @@ class VGPMIL(MILClassifier):
         self.random_state = random_state
 
     def _front_end(self) -> InducingPoints:
-        return InducingPoints(
-            n_inducing=self.n_inducing, lengthscale=self.lengthscale, random_state=self.random_state
-        )
+        return InducingPoints(n_inducing=self.n_inducing, lengthscale=self.lengthscale, random_state=self.random_state)
 
     def _fit(self, features: Array, bags: Bags, copies: NDArray[np.int64]) -> None:
         weight = bags.spread(copies.astype(np.float64))  # (n, 2): negative, positive

@@ -28,8 +28,8 @@ class VWSGP(MILClassifier):
 
     The bag logit is :math:`g_b = \sum_{n \in b} f_n` (or the mean) with :math:`f` a Gaussian process with inducing
     points (see `InducingPoints`), and :math:`T_b \sim \mathrm{Bern}(\sigma(g_b))`. With
-    :math:`a_b = \sum_{n \in b} \phi_n`, the variance :math:`v_b = \sum_{n \in b} r_n` that the inducing points leave, and
-    one Jaakkola bound a bag, coordinate ascent alternates
+    :math:`a_b = \sum_{n \in b} \phi_n`, the variance :math:`v_b = \sum_{n \in b} r_n` that the inducing points leave,
+    and one Jaakkola bound a bag, coordinate ascent alternates
 
     .. math:: \Sigma^{-1} = I + \sum_b 2 \lambda(\xi_b) a_b a_b^\top, \quad
               \mu = \Sigma \sum_b (T_b - \tfrac12) a_b, \quad
@@ -75,9 +75,7 @@ class VWSGP(MILClassifier):
         self.random_state = random_state
 
     def _front_end(self) -> InducingPoints:
-        return InducingPoints(
-            n_inducing=self.n_inducing, lengthscale=self.lengthscale, random_state=self.random_state
-        )
+        return InducingPoints(n_inducing=self.n_inducing, lengthscale=self.lengthscale, random_state=self.random_state)
 
     def _fit(self, features: Array, bags: Bags, copies: NDArray[np.int64]) -> None:
         share = self._share(bags)

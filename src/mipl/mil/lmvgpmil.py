@@ -127,9 +127,9 @@ class LMVGPMIL(VGPMIL):
         return expit(signed + (pi - 0.5) * first - jaakkola(phi) * second)
 
     def _margin_moment(self, pi: Array, first: Array, second: Array) -> Array:
-        """The root xi (n, 2) of the signed value's second moment about the margin; rounding must not make the square negative where f lies at the margin."""
+        """Xi (n, 2), from the second moment of the signed value about the margin."""
         square = second - 2 * self.margin * (2 * pi - 1) * first + self.margin**2
-        return self.slope * np.sqrt(np.maximum(square, 0))
+        return self.slope * np.sqrt(np.maximum(square, 0))  # rounding can leave -1e-17
 
 
 def _with_negative(positive: Array) -> Array:

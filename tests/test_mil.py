@@ -189,6 +189,9 @@ def test_labels_that_are_not_binary_are_refused() -> None:
             VGPMIL().fit(bags, wrong)
     with pytest.raises(DataError, match="lengthscale"):
         VGPMIL(lengthscale=-1.0).fit(bags, y)
+    for learner, param in ((VGPMIL, "max_iter"), (VWSGP, "max_iter"), (LMVGPMIL, "margin"), (MIVAE, "max_epochs")):
+        with pytest.raises(DataError, match=param):
+            learner(**{param: 0}).fit(bags, y)
     with pytest.raises(DataError, match="n_inducing"):
         VGPMIL(n_inducing=1).fit(bags, y)
 

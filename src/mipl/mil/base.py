@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mipl.bags import Bags, as_bags
 from mipl.errors import DataError
 
-__all__ = ["FrontEnd", "LogOdds", "MILClassifier"]
+__all__ = ["FrontEnd", "LogOdds", "MILClassifier", "check_positive"]
 
 #: Log-odds of being positive: of bags (m,) and of instances (n,).
 LogOdds = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -102,6 +102,14 @@ class MILClassifier(ClassifierMixin, BaseEstimator):
                 f"the bags have {checked.n_features} features, the model was fitted with {self.n_features_in_}"
             )
         return self._log_odds(self.front_end_.transform(checked), checked)
+
+
+def check_positive(estimator: MILClassifier, *names: str) -> None:
+    """Refuse parameters that are not positive numbers."""
+    for name in names:
+        value = getattr(estimator, name)
+        if not value > 0:
+            raise DataError(f"{name} must be positive, not {value!r}")
 
 
 def _two_columns(log_odds: NDArray[np.float64]) -> NDArray[np.float64]:

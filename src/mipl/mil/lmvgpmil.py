@@ -8,6 +8,7 @@ from scipy.special import entr, expit, log_expit
 
 from mipl.bags import Bags
 from mipl.mil.bag_labels import inherited_labels, positive_bag_labels
+from mipl.mil.base import check_positive
 from mipl.mil.inducing import Posterior, jaakkola, residual_variance
 from mipl.mil.ovr import OneVsRest
 from mipl.mil.vgpmil import VGPMIL, converged
@@ -82,6 +83,7 @@ class LMVGPMIL(VGPMIL):
         self.open_iter = open_iter
 
     def _fit(self, features: Array, bags: Bags, copies: NDArray[np.int64]) -> None:
+        check_positive(self, "slope", "margin", "open_iter", "max_iter")
         C, V = self.slope, self.margin
         # Two columns (n, 2) throughout: the instance in a negative and in a positive copy of its bag.
         weight = bags.spread(copies.astype(np.float64))

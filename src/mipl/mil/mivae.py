@@ -13,7 +13,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from mipl.bags import Bags
 from mipl.errors import DataError
-from mipl.mil.base import LogOdds, MILClassifier
+from mipl.mil.base import LogOdds, MILClassifier, check_positive
 from mipl.mil.network import Gaussian, MIVAENetwork
 from mipl.mil.ovr import OneVsRest
 from mipl.mil.standardizer import Standardizer
@@ -113,6 +113,7 @@ class MIVAE(MILClassifier):
         return Standardizer()
 
     def _fit(self, features: NDArray[np.float32], bags: Bags, copies: NDArray[np.int64]) -> None:
+        check_positive(self, "latent", "hidden", "max_epochs", "batch_size", "learning_rate")
         if len(bags) < 2:
             raise DataError("MIVAE needs at least two bags: one to learn from and one held out to know when to stop")
         self.instance_shape_ = bags.instance_shape
@@ -137,6 +138,8 @@ class MIVAE(MILClassifier):
                     self._training_loss(network, data[chosen], copies[chosen]).backward()
                     optimizer.step()
                 losses.append(self._held_out_loss(network, data[held], copies[held]))
+                if not np.isfinite(losses[-1]):
+                    raise DataError(f"the loss is {losses[-1]} after epoch {epoch}; lower the learning_rate")
                 if losses[-1] == min(losses):
                     best, self.weights_ = epoch, _to_numpy(network)
                 elif epoch - best >= self.patience:

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
 from mipl.errors import DataError
-from mipl.mil.base import LogOdds, MILClassifier
+from mipl.mil.base import MILClassifier
 
 __all__ = ["OneVsRest"]
 
@@ -95,7 +95,7 @@ class OneVsRest(MIPLClassifier):
         log_odds = self._log_odds(bags)[1]
         return softmax(np.concatenate([log_odds, np.zeros((len(log_odds), 1))], axis=1), axis=1)
 
-    def _log_odds(self, bags: Bags) -> LogOdds:
+    def _log_odds(self, bags: Bags) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Log-odds of bags (m, q) and of instances (n, q) under each class's learner."""
         features = self.front_end_.transform(bags)
         per_class = [learner._log_odds(features, bags) for learner in self.learners_]

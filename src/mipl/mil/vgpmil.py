@@ -8,7 +8,7 @@ from scipy.special import log_expit
 
 from mipl.bags import Bags
 from mipl.mil.bag_labels import inherited_labels, positive_bag_labels
-from mipl.mil.base import LogOdds, MILClassifier
+from mipl.mil.base import LogOdds, MILClassifier, check_positive
 from mipl.mil.inducing import InducingPoints, Posterior, jaakkola, residual_variance
 from mipl.mil.ovr import OneVsRest
 
@@ -84,6 +84,7 @@ class VGPMIL(MILClassifier):
         return InducingPoints(n_inducing=self.n_inducing, lengthscale=self.lengthscale, random_state=self.random_state)
 
     def _fit(self, features: Array, bags: Bags, copies: NDArray[np.int64]) -> None:
+        check_positive(self, "max_iter")
         weight = bags.spread(copies.astype(np.float64))  # (n, 2): negative, positive
         total = weight.sum(axis=1)
         residual = residual_variance(features)

@@ -8,7 +8,7 @@ from scipy.special import log_expit
 
 from mipl.bags import Bags
 from mipl.errors import DataError
-from mipl.mil.base import LogOdds, MILClassifier
+from mipl.mil.base import LogOdds, MILClassifier, check_positive
 from mipl.mil.inducing import InducingPoints, Posterior, jaakkola, residual_variance
 from mipl.mil.ovr import OneVsRest
 from mipl.mil.vgpmil import converged
@@ -78,6 +78,7 @@ class VWSGP(MILClassifier):
         return InducingPoints(n_inducing=self.n_inducing, lengthscale=self.lengthscale, random_state=self.random_state)
 
     def _fit(self, features: Array, bags: Bags, copies: NDArray[np.int64]) -> None:
+        check_positive(self, "max_iter")
         share = self._share(bags)
         accumulated = bags.sum(features) * share[:, None]
         residual = bags.sum(residual_variance(features)) * share**2

@@ -111,7 +111,7 @@ def test_images_are_of_the_right_class_and_used_once(module: object, names: np.n
 
 def test_newsgroups_positives_are_used_once_and_negatives_evenly(raw_data: Path) -> None:
     ds = built("newsgroups")
-    X, y = newsgroups._features("post")
+    X, y = newsgroups._features("message")
     source = {}
     for row, label in zip(X, y, strict=True):
         source.setdefault(row.tobytes(), set()).add(label)
@@ -175,7 +175,7 @@ def test_no_newsgroup_is_named_in_the_text_that_is_read(raw_data: Path) -> None:
 
 def test_a_post_is_subject_and_body_without_other_headers() -> None:
     message = "From: a@b.c\nSubject: Re: Brakes\n and wheels\nOrganization: Acme\n\nThey squeak, see REC.AUTOS.tech"
-    assert newsgroups.post_text(message).split() == ["re:", "brakes", "and", "wheels", "they", "squeak,", "see"]
+    assert newsgroups.post_text(message, "post").split() == ["re:", "brakes", "and", "wheels", "they", "squeak,", "see"]
     assert newsgroups.post_text(message, "body").split() == ["they", "squeak,", "see"]
     assert "acme" in newsgroups.post_text(message, "message")
 
@@ -201,7 +201,7 @@ def test_the_vectoriser_runs_once_and_a_damaged_cache_is_replaced(
     monkeypatch.setattr(newsgroups, "tfidf", lambda texts: calls.append(1) or np.eye(len(texts), 2, dtype=np.float32))
     content = cached.read_bytes()
     cached.write_bytes(content[:1000])
-    newsgroups._features("post")
+    newsgroups._features("message")
     assert calls
     cached.write_bytes(content)
 
@@ -240,3 +240,12 @@ def test_a_split_of_another_data_set_is_refused(raw_data: Path, tmp_path: Path) 
         mipl.load("digits").splits("mnist_5050")
     with pytest.raises(DataError, match="neither a published split"):
         mipl.load("digits").splits(tmp_path)
+
+
+def test_the_words_of_the_largest_summed_weight_are_kept() -> None:
+    common = " ".join(f"a{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(200))
+    texts = [common] * 5 + ["rare"]
+    features = newsgroups.tfidf(texts)
+    assert features.shape == (6, 200)
+    assert not features[5].any()  # its only word is not among the 200
+    assert np.allclose(np.linalg.norm(features[:5], axis=1), 1, atol=1e-4)

@@ -207,7 +207,7 @@ def test_the_vectoriser_runs_once_and_a_damaged_cache_is_replaced(
 
 
 @pytest.mark.parametrize(("name", "options", "message"), [
-    ("newsgroups", {"text": "header"}, "post, body, message"),
+    ("newsgroups", {"text": "header"}, "message, post, body"),
     ("birdsong", {"groups": 1}, "2 to 14"),
     ("birdsong", {"groups": 15}, "2 to 14"),
 ])  # fmt: skip

@@ -46,13 +46,13 @@ def cost() -> None:
     for m in (62, 125, 250):
         run = full if m == 250 else measure(lambda m=m: one_vs_rest(train[:m], 200))
         rows.append((f"n = {train.bags[:m].n_instances}, M = 200", run.seconds, run.peak_mib))
-    for n_inducing in (50, 100, 400):
+    for n_inducing in (50, 100):
         run = measure(lambda k=n_inducing: one_vs_rest(train, k))
         rows.append((f"n = {train.bags.n_instances}, M = {n_inducing}", run.seconds, run.peak_mib))
     print_table("Growth", ["size", "seconds", "peak MiB"], rows)
     rows = []
     for method in ("VWSGP", "VGPMIL", "LM-VGPMIL"):
-        run = measure(lambda name=method: one_vs_rest(train, 200, method=name))
+        run = full if method == "VGPMIL" else measure(lambda name=method: one_vs_rest(train, 200, method=name))
         rows.append((method, run.seconds, run.peak_mib, run.result.score(test.bags, test.labels)))
     print_table("The methods, M = 200, candidate_policy='any'", ["method", "seconds", "peak MiB", "accuracy"], rows)
 

@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
 from mipl.candidates import augment_candidates
+from mipl.disambiguation import Disambiguation, initial_weights
 from mipl.disambiguation import disambiguation as find_disambiguation
-from mipl.disambiguation import initial_weights
 from mipl.errors import DataError
 from mipl.gp.dirichlet import dirichlet_targets
 from mipl.gp.exact import ExactGP
@@ -245,7 +245,7 @@ class MIPLGP(MIPLClassifier):
         self.cg_residuals_ = np.array([*residuals, last_residual])
         self.n_iter_ = len(losses)
 
-    def _check_parameters(self) -> Any:
+    def _check_parameters(self) -> Disambiguation:
         if self.normalize_over not in ("classes", "augmented"):
             raise DataError(f"normalize_over is {self.normalize_over!r}; use 'classes' or 'augmented'")
         if self.nu not in (0.5, 1.5, 2.5):

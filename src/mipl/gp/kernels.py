@@ -36,8 +36,12 @@ def scaled_matern(nu: float, length_scale: float, output_scale: float) -> ScaleK
 def distances(A: Tensor, B: Tensor) -> Tensor:
     """Euclidean distances (a, b) between rows; float64 keeps near duplicates apart after the cancellation."""
     A, B = A.double(), B.double()
-    square = torch.addmm(B.square().sum(1), A, B.T, alpha=-2)
-    return square.add_(A.square().sum(1, keepdim=True)).clamp_(min=0).sqrt_()
+    return _distances(A, A.square().sum(1), B, B.square().sum(1))
+
+
+def _distances(A: Tensor, A_squares: Tensor, B: Tensor, B_squares: Tensor) -> Tensor:
+    squares = torch.addmm(B_squares, A, B.T, alpha=-2)
+    return squares.add_(A_squares[:, None]).clamp_(min=0).sqrt_()
 
 
 def is_scaled_matern(kernel: Kernel) -> bool:
@@ -175,6 +179,7 @@ class MaternMatrix(KernelMatrix):
     def __init__(self, kernel: ScaleKernel, X: Tensor, memory_budget: float) -> None:
         super().__init__(kernel, X, memory_budget)
         self.centred = X.double() - X.double().mean(0)
+        self.squares = self.centred.square().sum(1)
         self.distance: Tensor | None = None
         if 2 * self.matrix_bytes <= memory_budget:
             distance = X.new_empty(self.n, self.n)
@@ -186,7 +191,7 @@ class MaternMatrix(KernelMatrix):
     def _distance_rows(self, rows: slice) -> Tensor:
         if self.distance is not None:
             return self.distance[rows]
-        block = distances(self.centred[rows], self.centred)
+        block = _distances(self.centred[rows], self.squares[rows], self.centred, self.squares)
         block.diagonal(rows.start).zero_()
         return block.to(self.X.dtype)
 

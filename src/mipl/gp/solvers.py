@@ -58,8 +58,9 @@ class Preconditioner:
 
     def __init__(self, L: Tensor, noise: Tensor) -> None:
         self.L, self.noise = L, noise
-        weighted = (L.double() / noise.double()[:, :, None]).mT @ L.double()  # (C, k, k)
-        inner = torch.linalg.cholesky(weighted + torch.eye(L.shape[1], dtype=torch.float64, device=L.device))
+        exact = L.double()
+        weighted = torch.stack([(exact / d.double()[:, None]).T @ exact for d in noise])  # (C, k, k)
+        inner = torch.linalg.cholesky(weighted + torch.eye(L.shape[1]).to(exact))
         self.logdet = 2 * inner.diagonal(dim1=1, dim2=2).log().sum(1) + noise.double().log().sum(1)
         self.inner = inner.to(L.dtype)
 

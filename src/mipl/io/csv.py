@@ -1,10 +1,10 @@
 """Long CSV: one row an instance, for people with a spreadsheet.
 
-Columns: ``bag_id``, ``candidates`` (``"a|b"``), optionally ``label`` (empty where unknown) and ``instance_label``
-(class index, q for negative, -1 for unknown); all others are features. Rows of a bag may lie anywhere; candidates and
-label must agree in all of them or be empty after the first. What the columns would lose (a class that is
-nobody's candidate, an order of classes other than sorted, ids that only look like numbers, the shape of an instance)
-stands in a first line ``# mipl {json}``, written only where it is needed.
+Columns: ``bag_id``, ``candidates`` (``"a|b"``), optionally ``label`` (empty where unknown), ``instance_label`` (class
+index, q for negative, -1 for unknown) and ``group`` (an integer); all others are features. Rows of a bag may lie
+anywhere; candidates, label and group must agree in all of them or be empty after the first. What the columns would
+lose (a class that is nobody's candidate, an order of classes other than sorted, ids that only look like numbers, the
+shape of an instance) stands in a first line ``# mipl {json}``, written only where it is needed.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ def write(dataset: MIPLDataset, path: Path) -> None:
         columns["label"] = dataset.bags.spread(known)
     if dataset.instance_labels is not None:
         columns["instance_label"] = dataset.instance_labels
+    if dataset.groups is not None:
+        columns["group"] = dataset.bags.spread(dataset.groups)
     for j in range(dataset.bags.n_features):
         columns[f"f{j}"] = np.ascontiguousarray(dataset.bags.instances[:, j])
     extra = _what_columns_lose(dataset)
@@ -68,7 +70,7 @@ def _what_columns_lose(dataset: MIPLDataset) -> dict[str, Any]:
 def read(path: Path) -> MIPLDataset:
     """Read a data set with one row an instance."""
     extra, skip, header = _head(path)
-    reserved = ("bag_id", "candidates", "label", "instance_label")
+    reserved = ("bag_id", "candidates", "label", "instance_label", "group")
     for name in ("bag_id", "candidates"):
         if name not in header:
             raise DataError(f"{path} has no column {name!r}; its columns are {header}")
@@ -78,25 +80,31 @@ def read(path: Path) -> MIPLDataset:
     table = _table(path, skip, header, features)
     if table.num_rows == 0:
         raise DataError(f"{path} has no rows: the data set is empty")
-    flat = np.stack([_numbers(path, table, name) for name in features], axis=1).astype(np.float32)
+    top = 2 + skip  # the line of the first row, counted from 1
+    flat = np.stack([_numbers(path, table, name, top) for name in features], axis=1).astype(np.float32)
     ids = np.array(table["bag_id"].to_pylist())
     if extra.get("bag_id") != "string":
         ids = _as_numbers(ids.tolist())
     empty = np.flatnonzero(ids.astype(str) == "")
     if len(empty):
-        raise DataError(f"{path}: row {empty[0]} has no bag_id")
+        raise DataError(f"{path}: line {top + empty[0]} has no bag_id")
     order, offsets, bag_ids = group_rows(ids, len(flat))
     rows = np.arange(len(flat)) if order is None else order
     candidates = [
-        c.split("|") if c.strip() else [] for c in _one_a_bag(path, table, "candidates", rows, offsets, bag_ids)
+        c.split("|") if c.strip() else [] for c in _one_a_bag(path, table, "candidates", top, rows, offsets, bag_ids)
     ]
     labels = None
     if "label" in header:
-        labels = [v.strip() or None for v in _one_a_bag(path, table, "label", rows, offsets, bag_ids)]
+        labels = [v.strip() or None for v in _one_a_bag(path, table, "label", top, rows, offsets, bag_ids)]
+    groups = None
+    if "group" in header:
+        groups = _as_numbers(_one_a_bag(path, table, "group", top, rows, offsets, bag_ids))
+        if groups.dtype.kind != "i":
+            raise DataError(f"{path}: the column 'group' must hold one integer a bag; rename it if it is a feature")
     convert = _label_converter(extra.get("classes"), candidates)
     instance_labels = None
     if "instance_label" in header:
-        instance_labels = _numbers(path, table, "instance_label")[rows].astype(np.int64)
+        instance_labels = _numbers(path, table, "instance_label", top)[rows].astype(np.int64)
     return MIPLDataset(
         bags=Bags(flat[rows], offsets, extra.get("instance_shape")),
         candidates=[[convert(label.strip()) for label in c] for c in candidates],
@@ -105,6 +113,7 @@ def read(path: Path) -> MIPLDataset:
         instance_labels=instance_labels,
         bag_ids=bag_ids,
         name=path.stem,
+        groups=groups,
     )
 
 
@@ -146,20 +155,26 @@ def _table(path: Path, skip: int, header: list[str], features: list[str]) -> pa.
         raise DataError(f"{path}: {str(error).splitlines()[0]}") from error
 
 
-def _numbers(path: Path, table: pa.Table, name: str) -> NDArray[Any]:
+def _numbers(path: Path, table: pa.Table, name: str, top: int) -> NDArray[Any]:
     column = table[name].combine_chunks()
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        raise DataError(f"{path}: row {row}, column {name!r} is empty; fill it or drop the row")
+        raise DataError(f"{path}: line {top + row}, column {name!r} is empty; fill it or drop the row")
     values = column.to_numpy(zero_copy_only=False)
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
-        raise DataError(f"{path}: row {bad[0]}, column {name!r} is {values[bad[0]]}; replace it by a number")
+        raise DataError(f"{path}: line {top + bad[0]}, column {name!r} is {values[bad[0]]}; replace it by a number")
     return values
 
 
 def _one_a_bag(
-    path: Path, table: pa.Table, name: str, rows: NDArray[np.int64], offsets: NDArray[np.int64], ids: NDArray[Any]
+    path: Path,
+    table: pa.Table,
+    name: str,
+    top: int,
+    rows: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    ids: NDArray[Any],
 ) -> list[str]:
     """The value of a bag's first row; later rows repeat it or are empty."""
     values = np.array(table[name].to_pylist(), dtype=str)[rows]
@@ -170,8 +185,8 @@ def _one_a_bag(
         k = int(differ[0])
         bag = int(np.searchsorted(offsets, k, side="right")) - 1
         raise DataError(
-            f"{path}: row {rows[k]}, column {name!r} is {values[k]!r}, but {expected[k]!r} in the first row of "
-            f"bag {ids[bag]!r}; all rows of a bag must agree"
+            f"{path}: line {top + rows[k]}, column {name!r} is {values[k].item()!r}, but {expected[k].item()!r} in the "
+            f"first row of bag {ids[bag].item()!r}; all rows of a bag must agree"
         )
     return first.tolist()
 
@@ -193,4 +208,5 @@ def _as_numbers(values: list[str]) -> NDArray[Any]:
 
 def _is_number(value: str) -> bool:
     digits = value.removeprefix("-")
-    return digits.isascii() and digits.isdecimal() and len(digits) < 19 and str(int(value)) == value
+    plain = digits.isascii() and digits.isdecimal() and len(digits) < 20
+    return plain and str(int(value)) == value and abs(int(value)) < 2**63

@@ -1,0 +1,198 @@
+"""BagGP: exact bag-level inference on a low-rank Gaussian process."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from torch import Tensor
+
+from mipl.bag_posterior import BagEvidence, bag_evidence, instance_posterior
+from mipl.bags import Bags
+from mipl.base import MIPLClassifier
+from mipl.errors import DataError
+from mipl.features.auto import choose_features
+from mipl.gp.bag_likelihood import fit_bag_likelihood
+from mipl.gp.bag_regression import fit_bag_regression
+from mipl.gp.landmarks import kmeans_landmarks, median_distance
+from mipl.gp.low_rank import low_rank
+from mipl.gp.nystrom import cholesky_map, matern52
+
+__all__ = ["BagGP"]
+
+#: Log odds below the best class at which an expert has nothing more to say against a class.
+_CERTAIN = 30.0
+_BLOCK_ROWS = 1024
+
+
+class BagGP(MIPLClassifier):
+    r"""Bag-level Gaussian process: who carries the label is summed out, not guessed.
+
+    Exactly one candidate label of a bag is true; at least one instance carries it and all others are negative. BagGP
+    gives every instance a probability of each label from its place in feature space and sums over all ways in which
+    the bag's instances could carry each label, so that one convincing instance can decide, and forty unconvincing ones
+    do not add up to a decision by chance. Two models share that sum and the same low-rank Gaussian process features:
+
+    1. *bag regression* spreads each bag's label information over feature space and reads every bag with its own vote
+       left out, exactly; where only false labels support a label, the support does not survive. It is cautious;
+    2. *bag likelihood* starts from that answer, as its prior, and sharpens it to the most probable instance classifier
+       given all candidate sets.
+
+    With instance logits :math:`g_{jc}` (label c against negative) the evidence of label c in bag b is
+
+    .. math::
+        l_{bc} = \log\Big(\prod_{j \in b} (1 + e^{g_{jc}}) - 1\Big), \qquad
+        \hat p_b = \mathrm{softmax}_c\big(\tfrac1T (l^{(1)}_{bc} + o_c + l^{(2)}_{bc})\big).
+
+    No true label is used anywhere and nothing needs to be tuned. Formulas of the parts: `mipl.bag_posterior`,
+    `mipl.gp.bag_regression`, `mipl.gp.bag_likelihood`.
+
+    Parameters
+    ----------
+    features : "auto" or scikit-learn transformer
+        From raw instances to the space of the kernel; "auto" decides by the instances alone, see
+        `mipl.features.choose_features`.
+    n_landmarks : int
+        Rank of the process; time grows with its square, accuracy slowly.
+    lengthscale : float
+        Length scale of the Matern-5/2 kernel, in multiples of the median distance between instances.
+    kappa : float, optional
+        How readily a bag takes more than one instance for positive; default :math:`\sqrt q`.
+    random_state : int
+        Seed of landmarks and filters.
+    device : str
+        Where torch computes: "cpu", "cuda", ...
+
+    Attributes
+    ----------
+    features_ : the fitted front end
+    landmarks_ : (M, d)
+    lengthscale_ : float
+    regression_coef_, regression_intercept_ : (M, q), (q,)
+        Instance logits of bag regression: kernel @ coef + intercept.
+    class_offset_ : (q,)
+    likelihood_coef_, likelihood_intercept_ : (M, q), (q,)
+        The same of bag likelihood.
+    posterior_ : (m, q)
+        Posterior of the training bags' labels, each bag judged without its own vote.
+    temperature_ : float
+
+    Examples
+    --------
+    >>> import mipl
+    >>> train, test = mipl.load("digits", r=1, seed=0).split(0.5, seed=0)
+    >>> model = mipl.BagGP(n_landmarks=200).fit(train.bags, train.candidates)
+    >>> model.score(test.bags, test.labels) > 0.9
+    True
+    """
+
+    name = "BagGP"
+    citation = "this library"
+
+    def __init__(
+        self,
+        *,
+        features: str | BaseEstimator = "auto",
+        n_landmarks: int = 1000,
+        lengthscale: float = 1.0,
+        kappa: float | None = None,
+        random_state: int = 0,
+        device: str = "cpu",
+    ) -> None:
+        self.features = features
+        self.n_landmarks = n_landmarks
+        self.lengthscale = lengthscale
+        self.kappa = kappa
+        self.random_state = random_state
+        self.device = device
+
+    def _fit(self, bags: Bags, candidates: NDArray[np.bool_]) -> None:
+        self._check_params()
+        self.features_ = self._front_end(bags)
+        X = self._tensor(self.features_.fit_transform(bags.instances))
+        generator = torch.Generator().manual_seed(self.random_state)
+        self.lengthscale_ = self.lengthscale * median_distance(X, generator)
+        landmarks = kmeans_landmarks(X, self.n_landmarks, generator)
+        kernel_map = cholesky_map(landmarks, self.lengthscale_)
+        shards, eigenvalues, kernel_map = low_rank(X, bags.offsets, candidates, kernel_map)
+
+        regression = fit_bag_regression(shards, eigenvalues)
+        likelihood = fit_bag_likelihood(shards, eigenvalues, regression.posterior, self.kappa)
+
+        # Both models in terms of the kernel with the landmarks: prediction needs no features.
+        T = kernel_map.T.double()
+        weights = T @ likelihood.weights
+        self.landmarks_ = landmarks.cpu().numpy()
+        self.regression_coef_ = _numpy(T @ (regression.coef * regression.slope))
+        self.regression_intercept_ = _numpy(regression.intercept)
+        self.class_offset_ = _numpy(regression.offset)
+        self.likelihood_coef_ = _numpy(weights[:, :-1] - weights[:, -1:])
+        self.likelihood_intercept_ = _numpy(likelihood.bias[:-1] - likelihood.bias[-1] + likelihood.log_kappa)
+        self.posterior_ = _numpy(regression.posterior)
+        self.temperature_ = 2.0
+
+    def _check_params(self) -> None:
+        if isinstance(self.features, str) and self.features != "auto":
+            raise DataError(f"features={self.features!r} is not known; use 'auto' or pass a transformer")
+        if self.n_landmarks < 1:
+            raise DataError(f"n_landmarks={self.n_landmarks}: at least one is needed")
+        if self.lengthscale <= 0:
+            raise DataError(f"lengthscale={self.lengthscale} is not positive")
+
+    def _front_end(self, bags: Bags) -> BaseEstimator:
+        if isinstance(self.features, str):
+            return choose_features(bags, self.random_state, self.device)
+        return clone(self.features)
+
+    def _tensor(self, X: Any) -> Tensor:
+        return torch.tensor(np.asarray(X, dtype=np.float32), device=self.device)
+
+    # ---------------------------------------------------------------- prediction
+
+    def _judge(self, bags: Bags) -> _Judgement:
+        """Instance logits of both models, and the log odds of the bags' labels."""
+        X = self._tensor(self.features_.transform(bags.instances))
+        coef = np.concatenate([self.regression_coef_, self.likelihood_coef_], axis=1).astype(np.float32)
+        intercept = np.concatenate([self.regression_intercept_, self.likelihood_intercept_])
+        T, Z = torch.tensor(coef, device=X.device), torch.tensor(self.landmarks_, device=X.device)
+        scores = torch.cat([matern52(block, Z, self.lengthscale_) @ T for block in X.split(_BLOCK_ROWS)])
+        logits = scores.double() + torch.tensor(intercept, device=X.device)
+        offsets = torch.tensor(bags.offsets, device=X.device)
+        by_regression, by_likelihood = logits.chunk(2, dim=1)
+        evidence = bag_evidence(by_likelihood, offsets)
+        cautious = bag_evidence(by_regression, offsets).log_evidence + torch.tensor(self.class_offset_, device=X.device)
+        log_odds = (_against_best(cautious) + _against_best(evidence.log_evidence)) / self.temperature_
+        return _Judgement(by_likelihood, evidence, log_odds, offsets)
+
+    def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:
+        return _numpy(torch.softmax(self._judge(bags).log_odds, dim=1))
+
+    def _resolve(self, bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[np.floating[Any]]:
+        log_odds = self._judge(bags).log_odds
+        mask = torch.tensor(candidates, device=log_odds.device)
+        return _numpy(torch.softmax(torch.where(mask, log_odds, -torch.inf), dim=1))
+
+    def _predict_instances(self, bags: Bags) -> NDArray[np.floating[Any]]:
+        judged = self._judge(bags)
+        label = torch.softmax(judged.log_odds, dim=1)
+        carries = instance_posterior(judged.logits, judged.evidence, label, judged.offsets)
+        negative = (1 - carries.sum(dim=1, keepdim=True)).clamp(min=0)
+        return _numpy(torch.cat([carries, negative], dim=1))
+
+
+class _Judgement(NamedTuple):
+    logits: Tensor  # (n, q), of bag likelihood
+    evidence: BagEvidence  # of these logits
+    log_odds: Tensor  # (m, q), of both models
+    offsets: Tensor
+
+
+def _against_best(log_evidence: Tensor) -> Tensor:
+    return (log_evidence - log_evidence.amax(dim=1, keepdim=True)).clamp(min=-_CERTAIN)
+
+
+def _numpy(tensor: Tensor) -> NDArray[np.float64]:
+    return tensor.double().cpu().numpy()

@@ -1,0 +1,35 @@
+"""The default front end, chosen from the instances alone."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+
+from mipl.bags import Bags
+from mipl.features.conv_kmeans import ConvKMeans
+from mipl.features.unit_rows import UnitRows
+
+__all__ = ["choose_features"]
+
+#: Images with smaller sides are tables: a convolution has nothing to slide over.
+_MIN_SIDE = 16
+_COMPONENTS = 100
+
+
+def choose_features(bags: Bags, random_state: int = 0, device: str = "cpu") -> BaseEstimator:
+    """An unfitted transformer that suits the instances of `bags`.
+
+    Images (by `instance_shape`, 16 x 16 and larger) get convolutional k-means features and PCA; non-negative instances
+    that are mostly zero, as TF-IDF is, get rows of unit length; everything else is scaled to [0, 1] feature by feature.
+    """
+    shape = bags.instance_shape
+    if len(shape) in (2, 3) and min(shape[:2]) >= _MIN_SIDE:
+        convolution = ConvKMeans(image_shape=shape, random_state=random_state, device=device)
+        n_components = min(_COMPONENTS, bags.n_instances, convolution.n_outputs)
+        return make_pipeline(convolution, PCA(n_components, svd_solver="covariance_eigh"))
+    if (bags.instances >= 0).all() and np.mean(bags.instances == 0) > 0.5:
+        return UnitRows()
+    return MinMaxScaler()

@@ -1,0 +1,151 @@
+"""Unsupervised convolutional features of small images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from torch import Tensor
+
+from mipl.errors import DataError
+
+__all__ = ["ConvKMeans"]
+
+_PATCHES = 40_000
+_WHITENING = 0.1
+_LLOYD_STEPS = 10
+_BATCH = 512
+
+
+class ConvKMeans(TransformerMixin, BaseEstimator):
+    r"""Responses to filters that k-means finds among whitened patches, pooled over the image.
+
+    Patches are brought to zero mean and unit contrast and whitened; spherical k-means on random patches of the training
+    images gives `n_filters` unit vectors. An image is described by the cosine of every patch with every filter, less
+    `threshold` and cut at zero, averaged over windows of `pool` x `pool` positions; the square root evens out the
+    spread of these averages. No label is used.
+
+    Parameters
+    ----------
+    image_shape : (height, width) or (height, width, channels)
+        How a row (height * width * channels,) is read.
+    n_filters : int
+    patch : int
+        Side of a patch.
+    stride : int
+    threshold : float
+    pool : int
+    random_state : int
+    device : str
+
+    Attributes
+    ----------
+    filters_ : (n_filters, patch * patch * channels)
+    whitening_ : (patch * patch * channels, patch * patch * channels)
+
+    References
+    ----------
+    A. Coates, A. Y. Ng, H. Lee. An analysis of single-layer networks in unsupervised feature learning. AISTATS 2011.
+    """
+
+    def __init__(
+        self,
+        *,
+        image_shape: Sequence[int] = (28, 28),
+        n_filters: int = 64,
+        patch: int = 6,
+        stride: int = 2,
+        threshold: float = 0.25,
+        pool: int = 4,
+        random_state: int = 0,
+        device: str = "cpu",
+    ) -> None:
+        self.image_shape = image_shape
+        self.n_filters = n_filters
+        self.patch = patch
+        self.stride = stride
+        self.threshold = threshold
+        self.pool = pool
+        self.random_state = random_state
+        self.device = device
+
+    def fit(self, X: ArrayLike, y: None = None) -> Self:
+        """Learn the filters from images (n, d)."""
+        images = np.asarray(X, dtype=np.float32)
+        if int(np.prod(self.image_shape)) != images.shape[1]:
+            raise DataError(f"rows of {images.shape[1]} features are no images of shape {tuple(self.image_shape)}")
+        if min(self.image_shape[:2]) < self.patch:
+            raise DataError(f"images of shape {tuple(self.image_shape)} are smaller than a patch of {self.patch}")
+        self.n_features_in_ = images.shape[1]
+        generator = torch.Generator().manual_seed(self.random_state)
+        patches = self._sample(images, generator)
+        covariance = patches.T @ patches / len(patches)
+        values, vectors = torch.linalg.eigh(covariance.double())
+        whitening = (vectors * (values + _WHITENING * values.mean()).rsqrt()) @ vectors.T
+        self.whitening_ = whitening.float().cpu().numpy()
+        white = _unit(patches @ whitening.float())
+        self.filters_ = _spherical_kmeans(white, self.n_filters, generator).cpu().numpy()
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Pooled responses (n, n_filters * windows) of images (n, d)."""
+        images = np.asarray(X, dtype=np.float32)
+        device = torch.device(self.device)
+        whitening = torch.tensor(self.whitening_, device=device)
+        filters = torch.tensor(self.filters_.T.copy(), device=device)
+        parts = []
+        for start in range(0, len(images), _BATCH):
+            patches = self._patches(images[start : start + _BATCH])  # (b, positions, k)
+            white = _unit(patches @ whitening)
+            response = (white @ filters).sub_(self.threshold).clamp_(min=0)
+            maps = response.mT.reshape(len(response), -1, *self._grid())
+            pooled = torch.nn.functional.avg_pool2d(maps, min(self.pool, *self._grid()))
+            parts.append(pooled.flatten(1).sqrt_().cpu())
+        return torch.cat(parts).numpy()
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of features of a transformed image."""
+        window = min(self.pool, *self._grid())
+        return self.n_filters * (self._grid()[0] // window) * (self._grid()[1] // window)
+
+    def _grid(self) -> tuple[int, int]:
+        height, width = ((side - self.patch) // self.stride + 1 for side in self.image_shape[:2])
+        return height, width
+
+    def _patches(self, images: NDArray[np.float32]) -> Tensor:
+        """All patches (n, positions, k) of images (n, d), with zero mean and unit contrast."""
+        shape = (*self.image_shape[:2], 1) if len(self.image_shape) == 2 else tuple(self.image_shape)
+        stack = torch.tensor(images, device=self.device).reshape(-1, *shape).permute(0, 3, 1, 2)
+        patches = torch.nn.functional.unfold(stack, self.patch, stride=self.stride).mT
+        return _contrast(patches)
+
+    def _sample(self, images: NDArray[np.float32], generator: torch.Generator) -> Tensor:
+        positions = int(np.prod(self._grid()))
+        n_images = min(len(images), max(1, 4 * _PATCHES // positions))
+        chosen = torch.randperm(len(images), generator=generator)[:n_images].numpy()
+        patches = self._patches(images[chosen]).flatten(0, 1)
+        return patches[torch.randperm(len(patches), generator=generator)[:_PATCHES].to(patches.device)]
+
+
+def _contrast(patches: Tensor) -> Tensor:
+    """Zero mean and unit deviation; a constant small against the usual deviation keeps flat patches flat."""
+    centred = patches - patches.mean(dim=-1, keepdim=True)
+    return centred / (centred.square().mean(dim=-1, keepdim=True) + 1e-2 * centred.square().mean() + 1e-12).sqrt()
+
+
+def _unit(rows: Tensor) -> Tensor:
+    return rows / rows.norm(dim=-1, keepdim=True).clamp(min=1e-6)
+
+
+def _spherical_kmeans(rows: Tensor, k: int, generator: torch.Generator) -> Tensor:
+    centres = rows[torch.randperm(len(rows), generator=generator)[:k].to(rows.device)]
+    for _ in range(_LLOYD_STEPS):
+        cosine, nearest = (rows @ centres.T).max(dim=1)
+        total = torch.zeros_like(centres).index_add_(0, nearest, rows * cosine[:, None])
+        centres = torch.where(total.norm(dim=1, keepdim=True) > 1e-6, _unit(total), centres)
+    return centres

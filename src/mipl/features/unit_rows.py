@@ -1,0 +1,26 @@
+"""Rows of unit length, for counts and TF-IDF."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+
+__all__ = ["UnitRows"]
+
+
+class UnitRows(TransformerMixin, BaseEstimator):
+    """Divide each row by its Euclidean length, so that a long document looks like a short one; zero rows stay zero."""
+
+    def fit(self, X: ArrayLike, y: None = None) -> Self:
+        """Nothing is learnt but the number of features."""
+        self.n_features_in_ = np.shape(X)[1]
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Rows (n, d) of length one."""
+        rows = np.asarray(X, dtype=np.float32)
+        length = np.sqrt(np.einsum("nd,nd->n", rows, rows))[:, None]
+        return rows / np.where(length > 0, length, 1)

@@ -1,0 +1,171 @@
+r"""Bag regression: a Gaussian process on the bags' labels that never lets a bag vote for itself.
+
+Every instance takes its *bag's* label information as regression target; the process smooths it over the instance
+space, where positives of a class lie together and negatives average out. Leave-one-bag-out predictions f are
+calibrated to instance logits :math:`g_{jc} = a_c + b_c f_{jc}`, and the exact bag posterior of these gives the next
+targets:
+
+1. start: :math:`t_{bc} = (1[c \in S_b] - \rho) / (1 - \rho)`, :math:`\rho` the chance that a false label is a
+   candidate; :math:`b_c = \beta_0 / \mathrm{std}(f_c)`, :math:`a = -\log(\text{mean bag size}) - \beta_0^2/2`;
+2. bag posterior P and instance posteriors R from g, with class offsets o that pull the classes' shares half way to
+   equality: :math:`o_c = -\frac12 \log(q \cdot \mathrm{mean}_b P_{bc})`;
+3. regress on P, leave-one-bag-out; fit :math:`a_c, b_c` by logistic regression of R on f; back to 2 until P rests.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mipl.bag_posterior import bag_evidence, instance_posterior, label_posterior, segment_sum, spread
+from mipl.gp.leave_out import BagLeaveOut
+from mipl.gp.logistic import fit_logistic
+from mipl.gp.shards import Shard, total
+
+__all__ = ["BagRegression", "fit_bag_regression"]
+
+_SIGNAL_VARIANCE = 0.5
+_START_SLOPE = 3.0
+_MAX_ITERATIONS = 12
+_TOLERANCE = 1e-3
+
+
+class BagRegression(NamedTuple):
+    """What the stage learnt.
+
+    coef : (R, q), mean : (q,): the score of an instance is features @ coef + mean
+    intercept, slope : (q,), (q,): its logit is intercept + slope * score
+    offset : (q,): added to the log evidence of a bag
+    posterior : (m, q): leave-one-bag-out posterior of the training bags' labels
+    log_evidence : (m, q): leave-one-bag-out log evidence, offsets included, over all classes
+    n_iterations : int
+    """
+
+    coef: Tensor
+    intercept: Tensor
+    slope: Tensor
+    offset: Tensor
+    posterior: Tensor
+    log_evidence: Tensor
+    n_iterations: int
+
+    def logits(self, features: Tensor) -> Tensor:
+        """Instance logits (n, q) of features (n, R)."""
+        return self.intercept + self.slope * (features @ self.coef.to(features.dtype)).double()
+
+
+class _RegressionShard:
+    """A shard with what the regression keeps of it between steps."""
+
+    scores: Tensor  # (n, q) leave-one-bag-out predictions
+    responsibility: Tensor  # (n, q)
+
+    def __init__(self, shard: Shard) -> None:
+        self.shard = shard
+        self.bag_sums = segment_sum(shard.features, shard.offsets)  # (m, R)
+
+    def factorise(self, eigenvalues: Tensor, noise: float) -> None:
+        """Prepare leave-one-bag-out at a noise variance."""
+        self.leave_out = BagLeaveOut(self.shard.features, (eigenvalues + noise).rsqrt(), self.shard.offsets)
+
+
+# ---------------------------------------------------------------- statistics of a shard
+
+
+def _right_hand_side(part: _RegressionShard, targets: Tensor) -> tuple[Tensor, ...]:
+    """Features times targets (R, q); targets (m, q) are equal within a bag, so bag sums of features suffice."""
+    return ((part.bag_sums.T @ targets.to(part.bag_sums.dtype)).double(),)
+
+
+def _leave_one_bag_out(part: _RegressionShard, targets: Tensor, coef: Tensor) -> None:
+    shard = part.shard
+    y = spread(targets, shard.offsets).to(shard.features.dtype)
+    part.scores = part.leave_out.predict(y, shard.features @ coef.to(y.dtype))
+
+
+def _evidence(part: _RegressionShard, intercept: Tensor, slope: Tensor) -> Tensor:
+    """Log evidence (m, q) of the bags' labels under the calibrated scores."""
+    return bag_evidence(intercept + slope * part.scores.double(), part.shard.offsets).log_evidence
+
+
+def _assign_instances(part: _RegressionShard, intercept: Tensor, slope: Tensor, posterior: Tensor) -> None:
+    logits = intercept + slope * part.scores.double()
+    evidence = bag_evidence(logits, part.shard.offsets)
+    part.responsibility = instance_posterior(logits, evidence, posterior, part.shard.offsets)
+
+
+# ---------------------------------------------------------------- solve
+
+
+def fit_bag_regression(shards: Sequence[Shard], eigenvalues: Tensor) -> BagRegression:
+    """Fit to shards whose features have the diagonal Gram matrix `eigenvalues` (R,)."""
+    parts = [_RegressionShard(shard) for shard in shards]
+    counts = [len(shard.candidates) for shard in shards]
+    candidates = torch.cat([shard.candidates for shard in shards])
+    sizes = torch.cat([shard.sizes for shard in shards]).double()
+    q = candidates.shape[1]
+    log_prior = torch.where(candidates, 0.0, -math.inf).double()
+
+    def regress(targets: Tensor, noise: float) -> Tensor:
+        """Leave-one-bag-out scores into the parts for bag-level targets (m, q); the coefficients (R, q)."""
+        centred = targets - (sizes @ targets) / sizes.sum()
+        per_part = centred.split(counts)
+        rhs = sum(_right_hand_side(part, t)[0] for part, t in zip(parts, per_part, strict=True))
+        coef = rhs / (eigenvalues + noise)[:, None]
+        for part, t in zip(parts, per_part, strict=True):
+            _leave_one_bag_out(part, t, coef)
+        return coef
+
+    def posterior(intercept: Tensor, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        evidence = torch.cat([_evidence(part, intercept, slope) for part in parts])
+        offset = _class_offsets(evidence, log_prior)
+        return label_posterior(evidence + offset, log_prior), evidence + offset, offset
+
+    rho = (candidates.sum(dim=1).double().mean() - 1) / (q - 1)
+    targets = (candidates.double() - rho) / (1 - rho).clamp(min=1 / q)
+    variance = float(((sizes @ (targets * targets)) / sizes.sum() - ((sizes @ targets) / sizes.sum()) ** 2).mean())
+    noise = (1 / q) * (1 - 1 / q) / _SIGNAL_VARIANCE
+    start_noise = max(variance / _SIGNAL_VARIANCE, noise)
+    for part in parts:
+        part.factorise(eigenvalues, start_noise)
+    regress(targets, start_noise)
+    deviation = _deviation(parts)
+    slope = _START_SLOPE / deviation
+    intercept = torch.full_like(slope, -math.log(float(sizes.mean())) - _START_SLOPE**2 / 2)
+    P, log_evidence, offset = posterior(intercept, slope)
+
+    for part in parts:
+        part.factorise(eigenvalues, noise)
+    n_iterations = 0
+    for n_iterations in range(1, _MAX_ITERATIONS + 1):  # noqa: B007 (the last value is kept)
+        for part, p in zip(parts, P.split(counts), strict=True):
+            _assign_instances(part, intercept, slope, p)
+        coef = regress(P, noise)
+        intercept, slope = fit_logistic(parts)
+        before = P
+        P, log_evidence, offset = posterior(intercept, slope)
+        if float((P - before).abs().mean()) < _TOLERANCE:
+            break
+    return BagRegression(coef, intercept, slope, offset, P, log_evidence, n_iterations)
+
+
+def _deviation(parts: Sequence[_RegressionShard]) -> Tensor:
+    def moments(part: _RegressionShard) -> tuple[Tensor, ...]:
+        s = part.scores.double()
+        return torch.tensor(float(len(s)), dtype=s.dtype), s.sum(dim=0), (s * s).sum(dim=0)
+
+    count, first, second = total(moments, parts)
+    return (second / count - (first / count) ** 2).clamp(min=1e-12).sqrt()
+
+
+def _class_offsets(evidence: Tensor, log_prior: Tensor, steps: int = 20) -> Tensor:
+    """The fixed point o_c = -1/2 log(q share_c), by damped steps."""
+    offset = torch.zeros_like(evidence[0])
+    for _ in range(steps):
+        share = label_posterior(evidence + offset, log_prior).mean(dim=0)
+        offset = 0.5 * (offset - 0.5 * torch.log((share * len(share)).clamp(min=1e-6)))
+    return offset

@@ -1,0 +1,58 @@
+"""Landmarks of a low-rank Gaussian process, and the length scale that suits the data."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ["kmeans_landmarks", "median_distance"]
+
+#: Lloyd's steps run on at most this many rows a landmark; more rows move the centres by less than their own noise.
+_ROWS_PER_LANDMARK = 50
+_BLOCK_ROWS = 4096
+
+
+def kmeans_landmarks(X: Tensor, n_landmarks: int, generator: torch.Generator, steps: int = 5) -> Tensor:
+    """Centres (M, d) of a short k-means on rows (n, d), started from distinct random rows.
+
+    Where there are no more than `n_landmarks` distinct rows, these rows are the landmarks and M is their number.
+    """
+    order = torch.randperm(len(X), generator=generator).to(X.device)
+    rows = X[order[: max(_ROWS_PER_LANDMARK * n_landmarks, 10_000)]]
+    centres = _distinct(rows, n_landmarks)
+    if len(centres) < n_landmarks:
+        return centres
+    for _ in range(steps):
+        nearest = torch.cat([_nearest(block, centres) for block in rows.split(_BLOCK_ROWS)])
+        count = torch.bincount(nearest, minlength=len(centres)).to(X.dtype)
+        total = torch.zeros_like(centres).index_add_(0, nearest, rows)
+        # A centre that nobody is nearest to stays where it is.
+        centres = torch.where(count[:, None] > 0, total / count[:, None].clamp(min=1), centres)
+    return centres
+
+
+def _distinct(rows: Tensor, k: int) -> Tensor:
+    """The first k distinct rows, fewer if there are fewer; only as many rows are compared as it takes."""
+    taken = k
+    while True:
+        unique, inverse = torch.unique(rows[:taken], dim=0, return_inverse=True)
+        if len(unique) >= k or taken >= len(rows):
+            break
+        taken *= 4
+    first = torch.full((len(unique),), len(inverse), device=rows.device)
+    first = first.scatter_reduce(0, inverse, torch.arange(len(inverse), device=rows.device), "amin")
+    return rows[first.sort().values[:k]]
+
+
+def _nearest(block: Tensor, centres: Tensor) -> Tensor:
+    # |x - z|^2 up to the |x|^2 that no comparison needs.
+    half_norm = 0.5 * (centres * centres).sum(dim=1)
+    return torch.addmm(half_norm, block, centres.T, alpha=-1).argmin(dim=1)
+
+
+def median_distance(X: Tensor, generator: torch.Generator, rows: int = 1500) -> float:
+    """The median of the non-zero distances between `rows` random rows of (n, d); one where all rows are equal."""
+    chosen = torch.randperm(len(X), generator=generator)[:rows].to(X.device)
+    distance = torch.nn.functional.pdist(X[chosen])
+    positive = distance[distance > 0]
+    return float(positive.median()) if len(positive) else 1.0

@@ -1,0 +1,101 @@
+r"""Exact leave-one-bag-out predictions of a ridge regression.
+
+With :math:`f = U U^\top y` (U are features scaled so that :math:`U U^\top` is the hat matrix), the prediction of bag B
+by the model that was fitted without B is
+
+.. math:: f_B^{(-B)} = y_B - (I - U_B U_B^\top)^{-1} (y_B - f_B).
+
+The inverses depend on the features and the noise only: they are formed once, for bags of similar size together, and
+applied to any targets. A bag with more instances than features is inverted in feature space (Woodbury).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = ["BagLeaveOut"]
+
+#: Entries of one batch of padded inverses.
+_BATCH_ENTRIES = 1 << 22
+#: Bags are padded to at most this multiple of their size.
+_PADDING = 1.25
+
+
+class _Batch(NamedTuple):
+    """Bags of similar size: their rows (k, s), padded by the row after the last, and the inverses (k, s, s)."""
+
+    rows: Tensor
+    inverse: Tensor
+
+
+class _Long(NamedTuple):
+    """A bag longer than the features are many: its rows, U_B and the Cholesky factor of I - U_B' U_B."""
+
+    rows: slice
+    U: Tensor
+    factor: Tensor
+
+
+class BagLeaveOut:
+    """The inverses :math:`(I - U_B U_B^\\top)^{-1}` of all bags of a shard.
+
+    Parameters
+    ----------
+    features : (n, R)
+    scale : (R,)
+        U = features * scale.
+    offsets : (m + 1,)
+    """
+
+    def __init__(self, features: Tensor, scale: Tensor, offsets: Tensor) -> None:
+        self._batches: list[_Batch] = []
+        self._long: list[_Long] = []
+        n, rank = features.shape
+        padded = torch.cat([features, features.new_zeros(1, rank)])
+        scale = scale.to(features.dtype)
+        sizes = offsets.diff()
+        for bags, size in _batches(sizes, rank):
+            within = torch.arange(size, device=features.device)
+            rows = torch.where(within < sizes[bags, None], offsets[bags, None] + within, n)
+            U = padded[rows].mul_(scale)
+            H = torch.eye(size, dtype=torch.float64, device=features.device) - torch.bmm(U, U.mT).double()
+            # Padding rows of U are zero, so their rows of H are those of the identity.
+            inverse = torch.cholesky_inverse(torch.linalg.cholesky(H))
+            self._batches.append(_Batch(rows, inverse.to(features.dtype)))
+        for bag in torch.nonzero(sizes > rank).flatten().tolist():
+            rows = slice(int(offsets[bag]), int(offsets[bag + 1]))
+            U = features[rows].double() * scale
+            factor = torch.linalg.cholesky(torch.eye(rank, dtype=U.dtype, device=U.device) - U.T @ U)
+            self._long.append(_Long(rows, U, factor))
+
+    def predict(self, targets: Tensor, fitted: Tensor) -> Tensor:
+        """Leave-one-bag-out predictions (n, k) from targets (n, k) and the full model's fit (n, k)."""
+        residual = targets - fitted
+        padded = torch.cat([residual, residual.new_zeros(1, residual.shape[1])])
+        solved = torch.empty_like(padded)
+        for rows, inverse in self._batches:
+            solved[rows] = torch.bmm(inverse, padded[rows])
+        for rows, U, factor in self._long:
+            r = residual[rows].double()
+            solved[rows] = (r + U @ torch.cholesky_solve(U.T @ r, factor)).to(residual.dtype)
+        return targets - solved[:-1]
+
+
+def _batches(sizes: Tensor, rank: int) -> list[tuple[Tensor, int]]:
+    """Bags of at most `rank` instances in batches of similar size: their indices, and the padded size."""
+    order = torch.argsort(sizes, stable=True)
+    order = order[sizes[order] <= rank]
+    sorted_sizes = sizes[order].tolist()
+    batches, start = [], 0
+    for end in range(1, len(sorted_sizes) + 1):
+        if end < len(sorted_sizes):
+            size = sorted_sizes[end]
+            fits = (end + 1 - start) * size * size <= _BATCH_ENTRIES
+            if size <= _PADDING * sorted_sizes[start] and fits:
+                continue
+        batches.append((order[start:end], sorted_sizes[end - 1]))
+        start = end
+    return batches

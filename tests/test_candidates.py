@@ -1,0 +1,71 @@
+"""Candidate sets in every form a user may have them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mipl.candidates import augment_candidates, label_names, parse_candidates, parse_labels, uniform_weights
+from mipl.errors import DataError
+
+label_sets = st.one_of(
+    st.lists(st.sets(st.integers(-5, 30), min_size=1, max_size=4), min_size=2, max_size=8),
+    st.lists(st.sets(st.text("abc|xyz é", min_size=1, max_size=4), min_size=1, max_size=4), min_size=2, max_size=8),
+).filter(lambda sets: len(set().union(*sets)) > 1)
+
+
+@given(label_sets, st.sampled_from([list, tuple, set, lambda s: np.array(sorted(s))]))
+def test_sets_of_labels_become_a_mask_over_sorted_classes(sets, form):
+    mask, classes = parse_candidates([form(s) for s in sets])
+    assert classes.tolist() == sorted(set().union(*sets))
+    assert [set(classes[row].tolist()) for row in mask] == [set(s) for s in sets]
+
+
+def test_a_mask_keeps_its_columns_and_names():
+    given_mask = np.array([[1, 0, 1], [0, 1, 0]])
+    mask, classes = parse_candidates(given_mask)
+    assert mask.dtype == bool
+    assert classes.tolist() == [0, 1, 2]
+    _, named = parse_candidates(given_mask, classes=["c", "a", "b"])
+    assert named.tolist() == ["c", "a", "b"]
+    assert np.array_equal(parse_candidates(given_mask.astype(bool).tolist())[0], mask)
+
+
+def test_lists_of_equal_length_are_labels_and_not_a_mask():
+    mask, classes = parse_candidates([[0, 1], [1, 2]])
+    assert classes.tolist() == [0, 1, 2]
+    assert mask.tolist() == [[True, True, False], [False, True, True]]
+
+
+def test_a_frame_column_of_joined_names_is_split():
+    mask, classes = parse_candidates(pd.Series(["owl|wren", "wren", "lark|owl"]))
+    assert classes.tolist() == ["lark", "owl", "wren"]
+    assert mask.sum(axis=1).tolist() == [2, 1, 2]
+
+
+def test_single_labels_are_plain_supervision():
+    mask, classes = parse_candidates(np.array(["b", "a", "b"]))
+    assert classes.tolist() == ["a", "b"]
+    assert mask.tolist() == [[False, True], [True, False], [False, True]]
+
+
+def test_augmentation_adds_a_class_that_everyone_may_have():
+    augmented = augment_candidates(np.array([[True, False], [True, True]]))
+    assert augmented.tolist() == [[True, False, True], [True, True, True]]
+    np.testing.assert_allclose(uniform_weights(augmented), [[1 / 2, 0, 1 / 2], [1 / 3, 1 / 3, 1 / 3]])
+
+
+@given(st.lists(st.sampled_from(["owl", "wren", None]), min_size=1))
+def test_labels_and_their_indices_are_inverse(labels):
+    classes = np.array(["wren", "owl"])
+    assert label_names(parse_labels(labels, classes), classes) == labels
+
+
+def test_integers_are_indices_only_where_classes_have_names():
+    assert parse_labels([1, 0, -1], np.array(["b", "a"])).tolist() == [1, 0, -1]
+    assert parse_labels([4, 2], np.array([2, 4])).tolist() == [1, 0]
+    with pytest.raises(DataError, match="bag 1 has the label 1"):
+        parse_labels([4, 1], np.array([2, 4]))

@@ -1,0 +1,100 @@
+"""Data sets: selection, splits, description."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mipl
+from mipl.dataset import MIPLDataset, split_order
+from mipl.errors import DataError
+
+
+@pytest.fixture(scope="module")
+def digits() -> MIPLDataset:
+    return mipl.load("digits", r=2, seed=1)
+
+
+def test_a_selection_keeps_everything_of_its_bags(digits):
+    index = np.array([5, 2, 140])
+    part = digits[index]
+    for k, i in enumerate(index):
+        assert np.array_equal(part.bags[k], digits.bags[i])
+        rows = slice(digits.bags.offsets[i], digits.bags.offsets[i + 1])
+        mine = slice(part.bags.offsets[k], part.bags.offsets[k + 1])
+        assert np.array_equal(part.instance_labels[mine], digits.instance_labels[rows])
+    assert np.array_equal(part.labels, digits.labels[index])
+    assert np.array_equal(part.candidates, digits.candidates[index])
+    assert part.bag_ids.tolist() == index.tolist()
+    assert len(digits[3]) == 1
+    assert digits[10:20].equals(digits[np.arange(10, 20)])
+
+
+def test_labels_of_integer_classes_survive_a_selection():
+    ds = MIPLDataset(np.zeros((3, 1, 1)), [[2, 4], [4, 8], [8, 2]], labels=[4, 8, 2])
+    assert ds.classes.tolist() == [2, 4, 8]
+    assert ds.labels.tolist() == [1, 2, 0]
+    assert ds[[2, 0]].labels.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("train_size", [0.5, 0.7, 20])
+def test_a_split_parts_the_bags(digits, train_size):
+    train, test = digits.split(train_size, seed=3)
+    assert len(train) == (train_size if isinstance(train_size, int) else round(150 * train_size))
+    ids = np.concatenate([train.bag_ids, test.bag_ids])
+    assert sorted(ids.tolist()) == digits.bag_ids.tolist()
+    again, _ = digits.split(train_size, seed=3)
+    other, _ = digits.split(train_size, seed=4)
+    assert again.equals(train)
+    assert not np.array_equal(other.bag_ids, train.bag_ids)
+
+
+def test_the_split_of_a_seed_never_changes():
+    assert split_order(8, 0).tolist() == [3, 2, 1, 6, 0, 7, 4, 5]
+
+
+def test_a_stratified_split_keeps_the_classes_balanced(digits):
+    train, test = digits.split(0.5, seed=0, stratify=True)
+    assert np.bincount(train.labels).tolist() == [15] * 5
+    assert np.bincount(test.labels).tolist() == [15] * 5
+
+
+def test_summary_has_the_columns_of_the_papers_table(digits):
+    sizes = [len(bag) for bag in digits.bags]
+    assert digits.summary() == {
+        "name": "digits",
+        "bags": 150,
+        "instances": sum(sizes),
+        "max": max(sizes),
+        "min": min(sizes),
+        "dims": 64,
+        "classes": 5,
+        "candidates": 3.0,
+        "positive": pytest.approx(100 * np.mean(digits.instance_labels < 5)),
+    }
+
+
+def test_a_long_frame_becomes_a_data_set():
+    frame = pd.DataFrame(
+        {
+            "bag_id": ["x", "y", "x"],
+            "candidates": [{"owl", "wren"}, {"wren"}, {"wren", "owl"}],
+            "label": ["owl", None, "owl"],
+            "f0": [1.0, 2.0, 3.0],
+        }
+    )
+    ds = MIPLDataset.from_frame(frame)
+    assert ds.bags.sizes.tolist() == [2, 1]
+    assert ds.labels.tolist() == [0, -1]
+    assert ds.bag_ids.tolist() == ["x", "y"]
+    frame["candidates"] = ["owl|wren", "wren", "owl|wren"]
+    assert MIPLDataset.from_frame(frame).equals(ds)
+    frame["candidates"] = ["owl|wren", "wren", "owl"]
+    with pytest.raises(DataError, match=r"bag 'x', row 2: candidates .* all rows of a bag must agree"):
+        MIPLDataset.from_frame(frame)
+
+
+def test_a_data_set_cannot_be_changed_under_a_users_feet(digits):
+    with pytest.raises(ValueError, match="read-only"):
+        digits.candidates[0, 0] = True

@@ -1,0 +1,180 @@
+"""Bad input: every case ends in a DataError that says what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy.io import savemat
+
+import mipl
+from mipl.bags import Bags, as_bags
+from mipl.dataset import MIPLDataset
+
+GOOD = [np.ones((2, 3)), np.ones((1, 3))]
+SETS = [{"a", "b"}, {"b"}]
+
+
+def with_value(value: float) -> list[np.ndarray]:
+    bag = np.ones((4, 3))
+    bag[2, 1] = value
+    return [np.ones((2, 3)), bag]
+
+
+CASES: dict[str, tuple[Callable[[], object], str]] = {
+    "empty bag": (lambda: Bags.from_list([np.ones((2, 3)), np.ones((0, 3))]), r"bag 1 is empty; drop it"),
+    "empty bag by offsets": (lambda: Bags(np.ones((2, 3)), [0, 2, 2]), r"bag 1 is empty; drop it"),
+    "empty data set": (lambda: Bags.from_list([]), r"no bags: the list is empty; pass at least one"),
+    "empty table": (lambda: Bags.from_flat(np.ones((0, 3)), []), r"no instances"),
+    "no features": (lambda: Bags.from_list([np.ones((2, 0))]), r"bag 0 has no features"),
+    "NaN": (lambda: Bags.from_list(with_value(np.nan)), r"bag 1, instance 2, feature 1 is nan; replace"),
+    "infinity": (lambda: Bags.from_list(with_value(-np.inf)), r"bag 1, instance 2, feature 1 is -inf; replace"),
+    "beyond float32": (lambda: Bags.from_list(with_value(1e300)), r"feature 1 is inf; .*overflow float32"),
+    "other width": (lambda: Bags.from_list([np.ones((2, 3)), np.ones((2, 4))]), r"bag 1 has instances of shape \(4,\)"),
+    "flat bag": (lambda: Bags.from_list([np.ones(3)]), r"bag 0 has shape \(3,\); a bag is a 2-D array"),
+    "ragged bag": (lambda: Bags.from_list([[[1.0], [1.0, 2.0]]]), r"bag 0 is ragged"),
+    "ragged 3-D input": (lambda: Bags.from_array([[[1.0]], [[1.0], [2.0]]]), r"different numbers .* Bags.from_list"),
+    "object 3-D input": (
+        lambda: Bags.from_array(np.array([[1], [2, 3]], dtype=object)),
+        r"ragged or holds Python objects; use Bags.from_list",
+    ),
+    "two dimensions": (lambda: as_bags(np.ones((3, 4))), r"expected a 3-D array .* got 2 dimensions"),
+    "object bag": (lambda: Bags.from_list([np.array([[None]])]), r"bag 0 holds Python objects, not numbers; convert"),
+    "object instances": (lambda: Bags.from_flat(np.array([[None]]), [0]), r"hold Python objects, not numbers"),
+    "text bag": (lambda: Bags.from_list([np.array([["x"]])]), r"bag 0 is of type <U1, not real numbers"),
+    "complex bag": (lambda: Bags.from_list([np.ones((1, 1), complex)]), r"bag 0 is of type complex128"),
+    "not bags at all": (lambda: as_bags("bags"), r"cannot read bags from str; pass a Bags"),
+    "bag ids too few": (lambda: Bags.from_flat(np.ones((3, 2)), [1, 2]), r"expected one bag id a row \(3\)"),
+    "bag id missing": (lambda: Bags.from_flat(np.ones((2, 2)), [1.0, np.nan]), r"row 1 has no bag id"),
+    "bag id None": (lambda: Bags.from_flat(np.ones((2, 2)), np.array(["a", None])), r"row 1 has no bag id"),
+    "image shape": (lambda: Bags(np.ones((2, 6)), [0, 2], (2, 2)), r"\(2, 2\) has 4 entries, the instances have 6"),
+    "index out of bags": (lambda: Bags.from_list(GOOD)[[]], r"the selection is empty"),
+    "mask of other length": (lambda: Bags.from_list(GOOD)[[True]], r"the mask has 1 entries for 2 bags"),
+    "values of other length": (lambda: Bags.from_list(GOOD).max(np.ones(9)), r"expected one value an instance \(3\)"),
+    "frame without bag column": (lambda: Bags.from_frame(pd.DataFrame({"x": [1]})), r"no column 'bag_id'"),
+    "frame with text": (
+        lambda: Bags.from_frame(pd.DataFrame({"bag_id": [1], "x": ["?"]})),
+        r"column 'x' is not numeric .*; drop it",
+    ),
+    "frame with a gap": (
+        lambda: Bags.from_frame(pd.DataFrame({"bag_id": [1, 1], "x": [1.0, None]})),
+        r"column 'x', row 1 is missing",
+    ),
+    "no candidate": (lambda: MIPLDataset(GOOD, [{"a", "b"}, set()]), r"bag 1 has no candidate label; give it"),
+    "no candidate in mask": (lambda: MIPLDataset(GOOD, np.eye(2)[[0, 0]] * 0), r"bag 0 has no candidate label"),
+    "mask of numbers": (
+        lambda: MIPLDataset(GOOD, np.array([[1, 2], [0, 1]])),
+        r"bag 0, class 1: .*0 and 1 only, not 2",
+    ),
+    "too few candidate sets": (lambda: MIPLDataset(GOOD, SETS[:1] * 3), r"3 candidate sets for 2 bags"),
+    "label outside candidates": (
+        lambda: MIPLDataset(GOOD, SETS, labels=["a", "a"]),
+        r"bag 1 has the true label 'a', which is not among its candidates \['b'\]; add it or correct",
+    ),
+    "unknown class name": (
+        lambda: MIPLDataset(GOOD, SETS, classes=["a", "c"]),
+        r"bag 0 has the candidate 'b', which is not among the classes \['a', 'c'\]",
+    ),
+    "unknown label": (lambda: MIPLDataset(GOOD, SETS, labels=["a", "z"]), r"bag 1 has the label 'z'"),
+    "too many labels": (lambda: MIPLDataset(GOOD, SETS, labels=["a", "b", "b"]), r"3 labels for 2 bags"),
+    "class twice": (lambda: MIPLDataset(GOOD, np.eye(2), classes=["a", "a"]), r"class name 'a' occurs twice"),
+    "mixed labels": (lambda: MIPLDataset(GOOD, [{"a", 1}, {1}]), r"labels mix integers and strings"),
+    "label of other type": (lambda: MIPLDataset(GOOD, [[0.5], [1]]), r"bag 0: the label 0.5 is neither an integer"),
+    "empty name": (lambda: MIPLDataset(GOOD, pd.Series(["a|", "b"])), r"bag 0: .*'a\|' has an empty label"),
+    "single class": (lambda: MIPLDataset(GOOD, [{"a"}, {"a"}]), r"only one class .*pass all class names"),
+    "duplicate bag ids": (lambda: MIPLDataset(GOOD, SETS, bag_ids=["x", "x"]), r"bag id 'x' occurs 2 times"),
+    "instance label out of range": (
+        lambda: MIPLDataset(GOOD, SETS, instance_labels=[0, 1, 9]),
+        r"bag 1, instance 0 has the instance label 9; use 0..1 for a class, 2 for negative",
+    ),
+    "split that leaves nothing": (
+        lambda: MIPLDataset(GOOD, SETS).split(2),
+        r"train_size=2 leaves 2 training bags of 2",
+    ),
+    "stratify without labels": (lambda: MIPLDataset(GOOD, SETS).split(1, stratify=True), r"needs the true label"),
+    "unknown data set": (lambda: mipl.load("mnits"), r"'mnits' is neither a data set \(digits, .*nor a file"),
+    "missing file": (lambda: mipl.load("nowhere/x.parquet"), r"no such file: nowhere"),
+    "wrong suffix to save": (lambda: MIPLDataset(GOOD, SETS).save("x.xlsx"), r"its suffix must be one of .parquet"),
+    "missing folder to save": (lambda: MIPLDataset(GOOD, SETS).save("nowhere/x.csv"), r"folder nowhere does not exist"),
+    "CSV cannot hold a name": (
+        lambda: MIPLDataset(GOOD, [["a|b", "c"], ["c"]]).save("x.csv"),
+        r"class name 'a\|b' cannot be written as CSV; rename it or save as .parquet",
+    ),
+    "options for a file": (lambda: mipl.load("x.parquet", r=2), r"a file takes no options; r apply"),
+    "unknown method": (lambda: mipl.make("PL-SVM"), r"unknown method 'PL-SVM'; the methods are "),
+    "unknown parameter": (lambda: mipl.make("PL-kNN", n=3), r"PL-kNN has no parameter 'n'; it has embed, k"),
+    "r out of range": (lambda: mipl.load("digits", r=5), r"r=5; with 5 classes a bag can have 0 to 4"),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), CASES.values(), ids=CASES)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(mipl.DataError, match=message) as caught:
+        call()
+    assert isinstance(caught.value, ValueError)
+
+
+FILES: dict[str, tuple[str, object, str]] = {
+    "no suffix": ("data", b"", r"cannot tell the format of .*data; its suffix must be one of"),
+    "wrong suffix": ("x.txt", b"", r"cannot tell the format of"),
+    "not Parquet": ("x.parquet", b"PAR1nonsense", r"x.parquet is damaged or not a Parquet file"),
+    "not npz": ("x.npz", b"nonsense", r"x.npz is damaged or not an .npz file"),
+    "not MATLAB": ("x.mat", b"nonsense" * 30, r"x.mat is damaged or not a MATLAB file"),
+    "npz without arrays": ("x.npz", {"instances": np.ones((1, 1))}, r"has no array 'offsets'; it has \['instances'\]"),
+    "mat without data": ("x.mat", {"X": np.ones(3)}, r"has no variable 'data'; it has \['X'\]"),
+    "mat that is a split": ("x.mat", {"trainIndex": [1], "testIndex": [2]}, r"it is a split"),
+    "mat without cells": ("x.mat", {"data": np.ones((2, 2))}, r"'data' is float64 \(2, 2\); it must be a cell matrix"),
+    "Parquet without columns": ("x.parquet", {"bag_id": [1]}, r"no column 'instances'; its columns are \['bag_id'\]"),
+    "Parquet ragged": (
+        "x.parquet",
+        {"instances": [[[1.0, 2.0]], [[1.0, 2.0], [3.0]]], "candidates": [["a"], ["b"]]},
+        r"bag 1, instance 1 has 1 features, the first has 2",
+    ),
+    "Parquet flat": (
+        "x.parquet",
+        {"instances": [[1.0], [2.0]], "candidates": [["a"], ["b"]]},
+        r"column 'instances' is list<.*must be a list of lists",
+    ),
+    "Parquet text": ("x.parquet", {"instances": [[["x"]]], "candidates": [["a"]]}, r"of type string, not numbers"),
+    "Parquet null": ("x.parquet", {"instances": [[[1.0]], None], "candidates": [["a"]] * 2}, r"row 1 has no instances"),
+    "Parquet duplicate ids": (
+        "x.parquet",
+        {"bag_id": [4, 4], "instances": [[[1.0]], [[2.0]]], "candidates": [["a"], ["b"]]},
+        r"bag id 4 occurs 2 times",
+    ),
+    "CSV empty": ("x.csv", b"", r"is empty; its first line must name the columns"),
+    "CSV without rows": ("x.csv", b"bag_id,candidates,f\n", r"has no rows"),
+    "CSV without bag column": ("x.csv", b"id,candidates,f\n1,a,2\n", r"no column 'bag_id'; its columns are \['id'"),
+    "CSV without features": ("x.csv", b"bag_id,candidates\n1,a\n", r"has no feature columns"),
+    "CSV double column": ("x.csv", b"bag_id,candidates,f,f\n1,a,1,2\n", r"has the column 'f' 2 times"),
+    "CSV text": ("x.csv", b"bag_id,candidates,f\n1,a,2\n1,a,two\n", r"column #2: Row #3: .*invalid value 'two'"),
+    "CSV gap": ("x.csv", b"bag_id,candidates,f\n1,a,2\n1,a,\n", r"line 3, column 'f' is empty; fill it"),
+    "CSV infinite": ("x.csv", b"bag_id,candidates,f\n1,a,2\n1,a,inf\n", r"line 3, column 'f' is inf; replace"),
+    "CSV short row": ("x.csv", b"bag_id,candidates,f\n1,a\n", r"Expected 3 columns, got 2"),
+    "CSV disagreement": (
+        "x.csv",
+        b"bag_id,candidates,f\n1,a|b,2\n2,b,1\n1,a,3\n",
+        r"line 4, column 'candidates' is 'a', but 'a\|b' in the first row of bag 1; all rows",
+    ),
+    "CSV latin-1": ("x.csv", "bag_id,candidates,é\n1,a,2\n".encode("latin-1"), r"is not a CSV file in UTF-8"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "message"), FILES.values(), ids=FILES)
+def test_a_bad_file_is_named(tmp_path: Path, name, content, message):
+    path = tmp_path / name
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif path.suffix == ".npz":
+        np.savez(path, **content)
+    elif path.suffix == ".mat":
+        savemat(path, content)
+    else:
+        pq.write_table(pa.table(content), path)
+    with pytest.raises(mipl.DataError, match=message):
+        mipl.load(path)

@@ -59,6 +59,8 @@ class MIPLGP(MIPLClassifier):
     - ``"softmax"`` is the printed Eq. 3: a softmax over the candidates of the *posterior* mean at each instance.
       Targets and noises follow, and prediction conditions on the last ones. It reinforces itself: where most
       instances are negative, the negative class takes all the weight after enough steps.
+    - ``"bag"`` replaces Eq. 3 by the exact posterior of the instances' labels given that one candidate of the bag is
+      true, at least one instance carries it and all others are negative (`mipl.bag_posterior`).
     - ``"uniform"`` keeps the weights of the start, the paper's MIPLGP-uniform.
 
     Likewise `normalize_over`: the release drops the negative class and then normalises each sample
@@ -68,7 +70,7 @@ class MIPLGP(MIPLClassifier):
     ----------
     augment : bool
         Add the negative class. False is the paper's MIPLGP-naive.
-    disambiguation : {"released", "softmax", "uniform"}
+    disambiguation : {"released", "softmax", "bag", "uniform"}
     normalize_over : {"classes", "augmented"}
     alpha_eps : float
         Dirichlet parameter of a label without weight.
@@ -252,6 +254,8 @@ class MIPLGP(MIPLClassifier):
             raise DataError(f"nu is {self.nu}; the Matérn kernel takes 0.5, 1.5 or 2.5")
         if self.n_iter < 1 or self.alpha_eps <= 0:
             raise DataError(f"n_iter={self.n_iter} must be at least 1 and alpha_eps={self.alpha_eps} positive")
+        if self.disambiguation == "bag" and not self.augment:
+            raise DataError('disambiguation="bag" needs the negative class; pass augment=True')
         return find_disambiguation(self.disambiguation)
 
     def _engine(self, X: NDArray[np.float32], n_classes: int) -> ExactGP:

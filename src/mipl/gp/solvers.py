@@ -72,8 +72,8 @@ class Preconditioner:
         return scaled - correction / self.noise[:, :, None]
 
     def sample(self, inner: Tensor, outer: Tensor) -> Tensor:
-        """Vectors (C, n, t) with E[z z'] = P_c and z' P_c^-1 z = n, from normal draws (>= k, t) and (n, t)."""
-        z = self.L @ inner[: self.L.shape[1]] + self.noise.sqrt()[:, :, None] * outer
+        """Vectors (C, n, t) with E[z z'] = P_c and z' P_c^-1 z = n, from normal draws (C, >= k, t) and (C, n, t)."""
+        z = _fold(self.L, inner[:, : self.L.shape[1]]) + self.noise.sqrt()[:, :, None] * outer
         norm = (z * self.solve(z)).sum(1, keepdim=True)
         return z * (z.shape[1] / norm).sqrt()
 

@@ -39,10 +39,10 @@ def problem(n: int) -> tuple[mipl.Bags, np.ndarray]:
     return chosen.bags, augment_candidates(chosen.candidates)
 
 
-def engine_step(bags: mipl.Bags, mask: np.ndarray) -> Callable[[], Evidence]:
+def engine_step(bags: mipl.Bags, mask: np.ndarray, n_probes: int) -> Callable[[], Evidence]:
     gp = ExactGP(
         bags.instances, scaled_matern(2.5, LENGTH, OUTPUT), mask.shape[1], extra_noise=0.6931, cholesky_size=0,
-        preconditioner_size=100, n_probes=10, cg_tol=0.01, max_cg_iter=200, memory_budget=6 * 2**30, seed=0,
+        preconditioner_size=100, n_probes=n_probes, cg_tol=0.01, max_cg_iter=200, memory_budget=6 * 2**30, seed=0,
     )  # fmt: skip
     targets, noise = dirichlet_targets(initial_weights(bags, mask), 1e-4)
     rule = disambiguation("released")
@@ -102,16 +102,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--gpytorch", type=int, nargs="*", default=[], help="sizes at which to run GPyTorch as well")
+    parser.add_argument("--probes", type=int, default=10, help="random vectors a class; 10 is GPyTorch's default")
     args = parser.parse_args()
     rows, versus = [], []
-    engine_step(*problem(1000))()  # compile and load everything once
+    engine_step(*problem(1000), args.probes)()  # compile and load everything once
     for size in args.sizes:
         bags, mask = problem(size)
-        n, columns = bags.n_instances, 11 * mask.shape[1]
+        n, columns = bags.n_instances, (1 + args.probes) * mask.shape[1]
 
         def engine(bags: mipl.Bags = bags, mask: np.ndarray = mask) -> tuple[float, float, Evidence]:
             start = time.perf_counter()
-            step = engine_step(bags, mask)
+            step = engine_step(bags, mask, args.probes)
             ready = time.perf_counter()
             evidence = step()
             return ready - start, min(time.perf_counter() - ready, _seconds(step)), evidence

@@ -12,6 +12,7 @@ import torch
 from gpytorch.kernels import Kernel
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
@@ -38,6 +39,8 @@ _PAPER: dict[str, dict[str, Any]] = {
 }
 # Steps over which the loss must stand still for an early stop.
 _PATIENCE = 10
+# Up to this many training instances, threads wait for each other longer than they work.
+_ONE_THREAD = 2000
 
 
 class MIPLGP(MIPLClassifier):
@@ -216,6 +219,10 @@ class MIPLGP(MIPLClassifier):
     def _fit(self, bags: Bags, candidates: NDArray[np.bool_]) -> None:
         rule = self._check_parameters()
         mask = augment_candidates(candidates) if self.augment else candidates
+        with threadpool_limits(1 if bags.n_instances <= _ONE_THREAD else None):
+            self._learn(bags, mask, rule)
+
+    def _learn(self, bags: Bags, mask: NDArray[np.bool_], rule: Disambiguation) -> None:
         gp = self._engine(bags.instances, mask.shape[1])
         optimizer = torch.optim.Adam(gp.parameters(), lr=self.lr)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=self.n_iter)
@@ -303,14 +310,14 @@ class MIPLGP(MIPLClassifier):
                 f"above cg_tol={self.cg_tol}, in {short} of {len(residuals)} steps; "
                 f"raise max_cg_iter (now {self.max_cg_iter}) or preconditioner_size (now {self.preconditioner_size})",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         elif last > self.cg_tol:
             warnings.warn(
                 f"the final solve stopped at a relative residual of {last:.2g}, above cg_tol={self.cg_tol}; "
                 f"raise max_cg_iter (now {self.max_cg_iter})",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     # ---------------------------------------------------------------- prediction
@@ -350,7 +357,8 @@ class MIPLGP(MIPLClassifier):
             device=self.device,
             dtype=torch.float64 if len(self.instances_) <= self.cholesky_size else torch.float32,
         )
-        return posterior.moments(bags.instances, batch_size)
+        with threadpool_limits(1 if len(self.instances_) <= _ONE_THREAD else None):
+            return posterior.moments(bags.instances, batch_size)
 
     def _normal_points(self) -> NDArray[np.float64]:
         return standard_normal_points(self.n_samples, len(self.mean_), self.random_state)

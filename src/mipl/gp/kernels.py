@@ -158,7 +158,7 @@ class KernelMatrix:
     def multiply(self, V: Tensor) -> Tensor:
         """V K for V (s, n), all right-hand sides of all classes in one product.
 
-        Vectors are rows: with about 70 of them this runs at nine tenths of the rate of a large square product, and a
+        Vectors are rows: with about 70 of them this runs at four fifths of the rate of a large square product, and a
         fifth faster than K V'.
         """
         out = torch.empty_like(V)

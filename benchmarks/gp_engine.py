@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import gpytorch
 import numpy as np
@@ -39,10 +40,10 @@ def problem(n: int) -> tuple[mipl.Bags, np.ndarray]:
     return chosen.bags, augment_candidates(chosen.candidates)
 
 
-def engine_step(bags: mipl.Bags, mask: np.ndarray) -> Callable[[], Evidence]:
+def engine_step(bags: mipl.Bags, mask: np.ndarray, n_probes: int) -> Callable[[], Evidence]:
     gp = ExactGP(
         bags.instances, scaled_matern(2.5, LENGTH, OUTPUT), mask.shape[1], extra_noise=0.6931, cholesky_size=0,
-        preconditioner_size=100, n_probes=10, cg_tol=0.01, max_cg_iter=200, memory_budget=6 * 2**30, seed=0,
+        preconditioner_size=100, n_probes=n_probes, cg_tol=0.01, max_cg_iter=200, memory_budget=6 * 2**30, seed=0,
     )  # fmt: skip
     targets, noise = dirichlet_targets(initial_weights(bags, mask), 1e-4)
     rule = disambiguation("released")
@@ -85,52 +86,65 @@ def gpytorch_step(bags: mipl.Bags, mask: np.ndarray) -> Callable[[], float]:
     return step
 
 
-def gemm_seconds(n: int, columns: int) -> float:
-    """Seconds of one (columns, n) x (n, n) product, from the best rate of a square product here."""
+def gemm_cpu_seconds(n: int, columns: int) -> float:
+    """CPU seconds of one (columns, n) x (n, n) product, at the best rate of a square product here."""
     A = torch.rand(4096, 4096)
-    best = min(_seconds(lambda: A @ A) for _ in range(3))
-    return best * (2 * n * n * columns) / (2 * 4096**3)
+    best = min(timed(lambda: A @ A).cpu for _ in range(3))
+    return best * (n * n * columns) / 4096**3
 
 
-def _seconds(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
+class Timed(NamedTuple):
+    """Wall-clock and CPU seconds (all threads) of a call; the latter also mean something on a busy machine."""
+
+    wall: float
+    cpu: float
+    result: Any
+
+
+def timed(call: Callable[[], Any]) -> Timed:
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = call()
+    return Timed(time.perf_counter() - wall, time.process_time() - cpu, result)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--gpytorch", type=int, nargs="*", default=[], help="sizes at which to run GPyTorch as well")
+    parser.add_argument("--probes", type=int, default=10, help="random vectors a class; 10 is GPyTorch's default")
     args = parser.parse_args()
     rows, versus = [], []
-    engine_step(*problem(1000))()  # compile and load everything once
+    engine_step(*problem(1000), args.probes)()  # compile and load everything once
     for size in args.sizes:
         bags, mask = problem(size)
-        n, columns = bags.n_instances, 11 * mask.shape[1]
+        n, columns = bags.n_instances, (1 + args.probes) * mask.shape[1]
 
-        def engine(bags: mipl.Bags = bags, mask: np.ndarray = mask) -> tuple[float, float, Evidence]:
-            start = time.perf_counter()
-            step = engine_step(bags, mask)
-            ready = time.perf_counter()
-            evidence = step()
-            return ready - start, min(time.perf_counter() - ready, _seconds(step)), evidence
+        def engine(bags: mipl.Bags = bags, mask: np.ndarray = mask) -> tuple[Timed, Timed]:
+            setup = timed(lambda: engine_step(bags, mask, args.probes))
+            return setup, min(timed(setup.result) for _ in range(2))
 
         ours = measure(engine)
-        setup, seconds, evidence = ours.result
-        # CG's products, and one more for the gradient: the least that a matrix product could take.
-        least = (evidence.iterations + 1) * gemm_seconds(n, columns)
-        rows.append([n, setup, seconds, evidence.iterations, least, least / seconds, ours.peak_mib])
+        setup, step = ours.result
+        # CG's products, and one more for the gradient: the least that matrix products could take.
+        least = (step.result.iterations + 1) * gemm_cpu_seconds(n, columns)
+        rows.append(
+            [n, setup.wall, step.wall, step.cpu, step.result.iterations, least, least / step.cpu, ours.peak_mib]
+        )
         if size in args.gpytorch:
-            theirs = measure(gpytorch_step(bags, mask))
-            ratios = [theirs.seconds / seconds, theirs.peak_mib / ours.peak_mib]
-            versus.append([n, theirs.seconds, seconds, ratios[0], theirs.peak_mib, ours.peak_mib, ratios[1]])
-            print(f"n = {n}: loss {theirs.result:.4f} by GPyTorch, {evidence.loss:.4f} by the engine", flush=True)
-    header = ["n", "set-up s", "step s", "CG steps", "GEMM alone s", "share", "peak MiB"]
-    print_table(f"One step of the engine, 6 classes, {torch.get_num_threads()} threads", header, rows)
+            theirs = measure(lambda b=bags, m=mask: timed(gpytorch_step(b, m)))
+            loss, memory = theirs.result.result, theirs.peak_mib
+            for what, a, b in (
+                ("seconds", theirs.result.wall, step.wall),
+                ("CPU seconds", theirs.result.cpu, step.cpu),
+                ("peak MiB", memory, ours.peak_mib),
+                ("loss", loss, step.result.loss),
+            ):
+                versus.append([n, what, a, b, a / b])
+    header = ["n", "set-up s", "step s", "step CPU s", "CG steps", "GEMM CPU s", "share", "peak MiB"]
+    threads = torch.get_num_threads()
+    print_table(f"One step of the engine: 6 classes, {args.probes} probes each, {threads} threads", header, rows)
     if versus:
-        header = ["n", "GPyTorch s", "engine s", "faster", "GPyTorch MiB", "engine MiB", "less"]
-        print_table("Against GPyTorch", header, versus)
+        print_table("Against GPyTorch", ["n", "", "GPyTorch", "engine", "ratio"], versus)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -76,6 +78,21 @@ def test_softmax_weights_follow_the_posterior_of_each_instance() -> None:
     np.testing.assert_allclose(weights, [[0.5, 0, 0.5], [0, 0, 1], [1 / 3, 1 / 3, 1 / 3]])
     assert rule.updates_noise
     assert rule.predicts_with_last
+
+
+def test_bag_weights_equal_the_enumeration_of_all_instance_labels() -> None:
+    rng = np.random.default_rng(0)
+    posterior = rng.normal(size=(3, 3))
+    probability = np.exp(posterior)
+    expected = np.zeros((3, 3))
+    for start, stop, allowed in ((0, 2, {0}), (2, 3, {0, 1})):  # the bags and their candidates
+        for labels in itertools.product(range(3), repeat=stop - start):
+            found = set(labels) - {2}
+            if len(found) == 1 and found <= allowed:
+                rows = np.arange(start, stop)
+                expected[rows, labels] += probability[rows, labels].prod() / probability[start:stop, 2].prod()
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(disambiguation("bag").step(PRIOR, posterior, BAGS, CANDIDATES), expected)
 
 
 def test_an_unknown_rule_is_named() -> None:

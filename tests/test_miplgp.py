@@ -86,6 +86,13 @@ def test_printed_softmax_predicts_from_its_last_weights_and_drifts_to_the_negati
     assert model.weights_[:, -1].mean() > 0.99
 
 
+def test_the_bag_posterior_keeps_positive_instances_where_softmax_loses_them(digits: Any) -> None:
+    train, test = digits
+    model = MIPLGP(disambiguation="bag", n_iter=20).fit(train.bags, train.candidates)
+    assert train.bags.sum(model.weights_[:, :-1]).sum(axis=1).min() > 0.99
+    assert model.score(test.bags, test.labels) > 0.8
+
+
 def test_prediction_does_not_depend_on_the_batch_size(digits: Any) -> None:
     train, test = digits
     model = MIPLGP(n_iter=3).fit(train.bags, train.candidates)
@@ -131,6 +138,7 @@ def test_an_unreached_tolerance_is_reported_with_its_remedy(digits: Any) -> None
         ({"disambiguation": "hard"}, "unknown disambiguation 'hard'"),
         ({"normalize_over": "all"}, "normalize_over is 'all'"),
         ({"n_iter": 0}, "n_iter=0"),
+        ({"disambiguation": "bag", "augment": False}, "needs the negative class"),
     ],
 )
 def test_wrong_parameters_are_named(params: Any, message: str) -> None:

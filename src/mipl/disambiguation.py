@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from mipl.bag_posterior import bag_evidence, instance_posterior, label_posterior
 from mipl.bags import Bags
 from mipl.candidates import uniform_weights
 from mipl.errors import DataError
@@ -43,6 +45,16 @@ def _from_posterior(
     return candidate_softmax(posterior, bags.spread(candidates))
 
 
+def _from_bag(prior: NDArray[Any], posterior: NDArray[Any], bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[Any]:
+    logits = torch.tensor(posterior[:, :-1] - posterior[:, -1:])
+    offsets = torch.tensor(bags.offsets)
+    evidence = bag_evidence(logits, offsets)
+    log_prior = torch.tensor(np.where(candidates[:, :-1], 0.0, -np.inf))
+    label = label_posterior(evidence.log_evidence, log_prior)
+    positive = instance_posterior(logits, evidence, label, offsets).numpy()
+    return np.concatenate([positive, np.maximum(1 - positive.sum(axis=1, keepdims=True), 0)], axis=1)
+
+
 @dataclass(frozen=True)
 class Disambiguation:
     """How the weights change from step to step.
@@ -67,6 +79,7 @@ DISAMBIGUATION = {
     "uniform": Disambiguation(None, updates_noise=False, predicts_with_last=False),
     "released": Disambiguation(_from_prior, updates_noise=False, predicts_with_last=False),
     "softmax": Disambiguation(_from_posterior, updates_noise=True, predicts_with_last=True),
+    "bag": Disambiguation(_from_bag, updates_noise=True, predicts_with_last=True),
 }
 
 

@@ -98,8 +98,9 @@ class ExactGP(torch.nn.Module):
         self.preconditioner_size = preconditioner_size
         self.n_probes, self.cg_tol, self.max_cg_iter = n_probes, cg_tol, max_cg_iter
         # Drawn on the CPU: the same probes on every device.
-        draws = torch.randn(preconditioner_size + n, n_probes, generator=torch.Generator().manual_seed(seed))
-        self.inner_draws, self.outer_draws = draws.to(self.K.X).split([preconditioner_size, n])
+        shape = n_classes, preconditioner_size + n, n_probes
+        draws = torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(self.K.X)
+        self.inner_draws, self.outer_draws = draws.split([preconditioner_size, n], dim=1)
 
     @property
     def extra_noise(self) -> Tensor:
@@ -147,7 +148,7 @@ class ExactGP(torch.nn.Module):
         self.K.update()
         _, total_noise = self._systems(np.zeros_like(noise), noise)
         C, n = total_noise.shape
-        start = self.outer_draws[:, :1].expand(C, n, 1)
+        start = self.outer_draws[:, :, :1]
         basis, tridiagonal = lanczos_tridiag(
             lambda V: system_product(self.K, total_noise, V), rank, self.dtype, start.device, torch.Size((n, n)),
             batch_shape=torch.Size((C,)), init_vecs=start,
@@ -179,7 +180,7 @@ class ExactGP(torch.nn.Module):
             by_c = torch.cholesky_inverse(factor_c).sub_(torch.outer(solution[c], solution[c]))
             by_noise[c] = by_c.diagonal()
             weight += by_c
-        self.K.backward(lambda rows: factor * weight[rows])
+        self.K.backward(lambda rows, first: 2 * factor * weight[rows, first:])
         return value, solution, by_noise, 0, 0.0
 
     def _iterative_evidence(
@@ -200,9 +201,9 @@ class ExactGP(torch.nn.Module):
         left = torch.cat([out.x[:, :, :t] / t, -solution[:, :, None]], 2)
         right = torch.cat([preconditioner.solve(probes), solution[:, :, None]], 2)
         by_noise = (left * right).sum(2)
-        left = left.permute(1, 0, 2).reshape(n, -1) * factor
-        right = right.permute(0, 2, 1).reshape(-1, n)
-        self.K.backward(lambda rows: left[rows] @ right)
+        left, right = (f.permute(1, 0, 2).reshape(n, -1) for f in (factor * left, right))
+        both, swapped = torch.cat([left, right], 1), torch.cat([right, left], 1).T.contiguous()
+        self.K.backward(lambda rows, first: both[rows] @ swapped[:, first:])
         return value, solution, by_noise, out.iterations, out.residual
 
     def _preconditioner(self, noise: Tensor) -> Preconditioner:

@@ -14,8 +14,6 @@ from mipl.gp.kernels import cross_kernel, kernel_matrix
 
 __all__ = ["Posterior"]
 
-Batches = Callable[[], Iterator[Tensor]]
-
 
 class Posterior:
     r"""C conditioned Gaussian processes with one kernel.
@@ -58,34 +56,40 @@ class Posterior:
     @torch.no_grad()
     def moments(self, X: NDArray[np.floating], batch_size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Means and variances (b, C) at instances X (b, d), `batch_size` of them at a time."""
+        starts = range(0, len(X), batch_size)
 
         def batches() -> Iterator[Tensor]:
-            for start in range(0, len(X), batch_size):
+            for start in starts:
                 yield torch.tensor(X[start : start + batch_size], dtype=self.X.dtype, device=self.X.device)
 
-        mean = torch.cat([self.mean + cross_kernel(self.kernel, b, self.X) @ self.solution for b in batches()])
-        prior = torch.cat([self.kernel(b, diag=True) for b in batches()])
-        explained = self._explained_exactly(batches) if self.root is None else self._explained(batches)
-        variance = (prior[:, None] - explained).clamp_(min=0)
-        return mean.double().cpu().numpy(), variance.double().cpu().numpy()
+        means, priors, explained = [], [], []
+        for batch in batches():
+            cross = cross_kernel(self.kernel, batch, self.X)
+            means.append(self.mean + cross @ self.solution)
+            priors.append(self.kernel(batch, diag=True))
+            if self.root is not None:
+                explained.append(self._explained_by_root(cross))
+        reduction = torch.cat(explained) if self.root is not None else self._explained_exactly(batches)
+        variance = (torch.cat(priors)[:, None] - reduction).clamp_(min=0)
+        return torch.cat(means).double().cpu().numpy(), variance.double().cpu().numpy()
 
-    def _explained(self, batches: Batches) -> Tensor:
+    def _explained_by_root(self, cross: Tensor) -> Tensor:
+        """Variance k' R_c R_c' k that is explained by kernel values k (b, n), to (b, C)."""
         assert self.root is not None
-        C, n, k = self.root.shape
-        roots = self.root.permute(1, 0, 2).reshape(n, C * k)
-        parts = [(cross_kernel(self.kernel, b, self.X) @ roots).view(-1, C, k).square().sum(2) for b in batches()]
-        return torch.cat(parts)
+        return torch.stack([(cross @ root).square().sum(1) for root in self.root], 1)
 
-    def _explained_exactly(self, batches: Batches) -> Tensor:
-        K = kernel_matrix(self.kernel, self.X, memory_budget=0).rows(slice(0, len(self.X)))
+    def _explained_exactly(self, batches: Callable[[], Iterator[Tensor]]) -> Tensor:
+        """Variance k' A_c^-1 k that is explained, for all batches, one factor at a time, to (b, C)."""
+        K = kernel_matrix(self.kernel, self.X, memory_budget=len(self.X) ** 2 * self.X.element_size())
+        K.update()
         columns = []
         for noise in self.noise.T:
-            A = K.clone()
+            A = K.rows(slice(0, K.n)).clone()
             A.diagonal().add_(noise)
             factor = torch.linalg.cholesky(A)
-            parts = [
+            solved = (
                 torch.linalg.solve_triangular(factor, cross_kernel(self.kernel, b, self.X).T, upper=False)
                 for b in batches()
-            ]
-            columns.append(torch.cat([part.square().sum(0) for part in parts]))
+            )
+            columns.append(torch.cat([part.square().sum(0) for part in solved]))
         return torch.stack(columns, 1)

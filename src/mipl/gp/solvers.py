@@ -58,8 +58,9 @@ class Preconditioner:
 
     def __init__(self, L: Tensor, noise: Tensor) -> None:
         self.L, self.noise = L, noise
-        weighted = (L.double() / noise.double()[:, :, None]).mT @ L.double()  # (C, k, k)
-        inner = torch.linalg.cholesky(weighted + torch.eye(L.shape[1], dtype=torch.float64, device=L.device))
+        exact = L.double()
+        weighted = torch.stack([(exact / d.double()[:, None]).T @ exact for d in noise])  # (C, k, k)
+        inner = torch.linalg.cholesky(weighted + torch.eye(L.shape[1]).to(exact))
         self.logdet = 2 * inner.diagonal(dim1=1, dim2=2).log().sum(1) + noise.double().log().sum(1)
         self.inner = inner.to(L.dtype)
 
@@ -71,8 +72,8 @@ class Preconditioner:
         return scaled - correction / self.noise[:, :, None]
 
     def sample(self, inner: Tensor, outer: Tensor) -> Tensor:
-        """Vectors (C, n, t) with E[z z'] = P_c and z' P_c^-1 z = n, from normal draws (>= k, t) and (n, t)."""
-        z = self.L @ inner[: self.L.shape[1]] + self.noise.sqrt()[:, :, None] * outer
+        """Vectors (C, n, t) with E[z z'] = P_c and z' P_c^-1 z = n, from normal draws (C, >= k, t) and (C, n, t)."""
+        z = _fold(self.L, inner[:, : self.L.shape[1]]) + self.noise.sqrt()[:, :, None] * outer
         norm = (z * self.solve(z)).sum(1, keepdim=True)
         return z * (z.shape[1] / norm).sqrt()
 

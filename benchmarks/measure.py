@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,6 +28,15 @@ def measure(call: Callable[[], Any], repeats: int = 1) -> Cost:
     return Cost(best, max(0.0, _status_mib("VmHWM") - before), result)
 
 
+def compare(*calls: Callable[[], Any], repeats: int = 5) -> list[Cost]:
+    """Measure several calls in turn, round after round, so that a noisy moment does not hit one of them alone."""
+    rounds = [[measure(call) for call in calls] for _ in range(repeats)]
+    return [
+        Cost(min(c.seconds for c in costs), min(c.peak_mib for c in costs), costs[-1].result)
+        for costs in zip(*rounds, strict=True)
+    ]
+
+
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print rows with aligned columns; numbers are right-aligned."""
     from rich.console import Console
@@ -37,7 +47,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]
         table.add_column(name, justify="left" if i == 0 else "right")
     for row in rows:
         table.add_row(*(f"{v:.3g}" if isinstance(v, float) else str(v) for v in row))
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
 
 
 def _reset_peak() -> float:

@@ -6,6 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A long search for counterexamples: pytest --hypothesis-profile=thorough
+settings.register_profile("thorough", max_examples=3000, deadline=None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -138,3 +138,14 @@ def test_scikit_learn_splits_validates_and_searches_over_bags():
     search = GridSearchCV(model, {"k": [1, 10], "embed": ["mean", "maxmin"]}, cv=3).fit(ds.bags, ds.candidates)
     assert search.best_estimator_.predict(ds.bags[:4]).shape == (4,)
     assert len(search.cv_results_["params"]) == 4
+
+
+def test_bag_ids_of_any_kind_group_alike():
+    flat = np.arange(4.0)[:, None]
+    for ids in (
+        ["x", "y", "x", "y"],
+        pd.Series(["x", "y", "x", "y"]),
+        np.array([1, 0, 1, 0], dtype=object),
+        [1.5, 2, 1.5, 2],
+    ):
+        assert same(Bags.from_flat(flat, ids), [flat[[0, 2]], flat[[1, 3]]])

@@ -21,8 +21,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mipl
-from mipl.base import MIPLClassifier
 from mipl.bags import Bags
+from mipl.base import MIPLClassifier
 from mipl.errors import DataError
 from mipl.model_file import _decode, _digest, _encode
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mipl.errors import DataError
     from mipl.label_free import label_free_score
     from mipl.loading import load
+    from mipl.miplgp import MIPLGP
     from mipl.model_file import load_model
     from mipl.registry import make, methods
 
@@ -25,6 +26,7 @@ _EXPORTS = {
     "BagGP": "mipl.baggp",
     "Bags": "mipl.bags",
     "DataError": "mipl.errors",
+    "MIPLGP": "mipl.miplgp",
     "MIPLClassifier": "mipl.base",
     "MIPLDataset": "mipl.dataset",
     "label_free_score": "mipl.label_free",
@@ -33,9 +35,10 @@ _EXPORTS = {
     "make": "mipl.registry",
     "methods": "mipl.registry",
 }
-_SUBMODULES = ("checks", "datasets", "features", "io", "pll")
+_SUBMODULES = ("bench", "checks", "datasets", "features", "gp", "io", "mil", "pll")
 
 __all__ = [
+    "MIPLGP",
     "BagGP",
     "Bags",
     "DataError",

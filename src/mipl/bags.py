@@ -314,8 +314,7 @@ def group_rows(bag_ids: ArrayLike, n_rows: int) -> tuple[NDArray[np.int64] | Non
     if np.issubdtype(ids.dtype, np.floating) and np.isnan(ids).any():
         raise DataError(f"row {int(np.flatnonzero(np.isnan(ids))[0])} has no bag id")
     starts = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
-    names, first, inverse = np.unique(ids[starts], return_index=True, return_inverse=True)
-    if len(names) == len(starts):
+    if len(np.unique(ids[starts])) == len(starts):
         return None, np.append(starts, n_rows), ids[starts]
     unique, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
     rank = np.empty(len(unique), dtype=np.int64)
@@ -345,12 +344,15 @@ def frame_features(frame: Any, names: Sequence[str]) -> NDArray[np.float32]:
 
 
 def _plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
-    for row, value in enumerate(ids):
-        if value is None or value != value:
-            raise DataError(f"row {row} has no bag id")
-    if all(isinstance(v, int | np.integer) for v in ids):
-        return ids.astype(np.int64)
-    return ids.astype(str)
+    """Integers or strings out of an object array, as pandas gives it."""
+    missing = np.flatnonzero((ids == np.array(None)) | (ids != ids))
+    if len(missing):
+        raise DataError(f"row {missing[0]} has no bag id")
+    try:
+        numbers = ids.astype(np.int64)
+    except (TypeError, ValueError, OverflowError):
+        return ids.astype(str)
+    return numbers if np.array_equal(numbers.astype(object), ids) else ids.astype(str)
 
 
 def _as_instances(instances: ArrayLike) -> NDArray[np.float32]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,6 +32,8 @@ class MIPLDataset:
         Class index of each instance, q for a negative instance, -1 where unknown.
     bag_ids : (m,) unique integers or strings, optional
         Default ``0..m-1``.
+    groups : (m,) int, optional
+        Bags that share a source (a recording, a patient, a page); `split` keeps those of one group on one side.
     name : str
     description : str
         Where the data come from and how the features were scaled.
@@ -50,6 +52,7 @@ class MIPLDataset:
     classes: NDArray[Any]
     instance_labels: NDArray[np.int64] | None
     bag_ids: NDArray[Any]
+    groups: NDArray[np.int64] | None
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class MIPLDataset:
         bag_ids: Any = None,
         name: str = "",
         description: str = "",
+        groups: Any = None,
     ) -> None:
         self.bags = as_bags(bags)
         mask, names = parse_candidates(candidates, classes, n_bags=len(self.bags))
@@ -69,6 +73,7 @@ class MIPLDataset:
         self.labels = _frozen(_check_labels(labels, mask, names))
         self.instance_labels = _frozen(_check_instance_labels(instance_labels, self.bags, len(names)))
         self.bag_ids = _frozen(_check_bag_ids(bag_ids, len(self.bags)))
+        self.groups = _frozen(_check_groups(groups, len(self.bags)))
         self.name = name
         self.description = description
 
@@ -146,12 +151,15 @@ class MIPLDataset:
             bag_ids=_selected_ids(self.bag_ids, index),
             name=self.name,
             description=self.description,
+            groups=None if self.groups is None else self.groups[index],
         )
 
     def split(
         self, train_size: float | int = 0.5, seed: int = 0, stratify: bool = False
     ) -> tuple[MIPLDataset, MIPLDataset]:
         """Split the bags at random into a training and a test set.
+
+        A data set with `groups` is split between groups, never inside one, as near to `train_size` as that allows.
 
         Parameters
         ----------
@@ -163,13 +171,41 @@ class MIPLDataset:
             Keep the share of each true label the same on both sides; needs `labels`.
         """
         k = self._train_count(train_size)
-        groups = None
+        if self.groups is not None:
+            if stratify:
+                raise DataError("a data set with groups is split by group; stratify=True cannot be had as well")
+            return self._split_groups(self.groups, k, seed)
+        strata = None
         if stratify:
             if self.labels is None or (self.labels < 0).any():
                 raise DataError("stratify=True needs the true label of every bag; pass stratify=False")
-            groups = self.labels
-        order = split_order(len(self), seed, groups)
+            strata = self.labels
+        order = split_order(len(self), seed, strata)
         return self[np.sort(order[:k])], self[np.sort(order[k:])]
+
+    def _split_groups(self, groups: NDArray[np.int64], k: int, seed: int) -> tuple[MIPLDataset, MIPLDataset]:
+        """Give whole groups in random order to the training side, as many as bring it nearest to k bags."""
+        names, sizes = np.unique(groups, return_counts=True)
+        if len(names) < 2:
+            raise DataError("all bags are of one group, so there is nothing to split; pass groups=None to ignore them")
+        order = split_order(len(names), seed)
+        taken = 1 + int(np.argmin(np.abs(np.cumsum(sizes[order])[:-1] - k)))
+        train = np.isin(groups, names[order[:taken]])
+        return self[train], self[~train]
+
+    def splits(self, name: str | Path) -> Iterator[tuple[MIPLDataset, MIPLDataset]]:
+        """Published splits of these bags, one (training, test) pair after the other.
+
+        Parameters
+        ----------
+        name : str or Path
+            ``"mnist_5050"`` or ``"mnist_7030"`` (ten splits each of the 500 bags of MNIST-MIPL), or a folder with files
+            ``index*.mat``, which hold ``trainIndex`` and ``testIndex`` counted from 1.
+        """
+        from mipl.datasets.splits import read_splits
+
+        pairs = read_splits(name, len(self))
+        return ((self[train], self[test]) for train, test in pairs)
 
     def _train_count(self, train_size: float | int) -> int:
         m = len(self)
@@ -212,6 +248,7 @@ class MIPLDataset:
             and _same(self.labels, other.labels)
             and _same(self.instance_labels, other.instance_labels)
             and np.array_equal(self.bag_ids, other.bag_ids)
+            and _same(self.groups, other.groups)
         )
 
 
@@ -291,6 +328,15 @@ def _check_bag_ids(ids: ArrayLike | None, m: int) -> NDArray[Any]:
             f"the bag id {unique[counts > 1][0].item()!r} occurs {counts.max()} times; bag ids must be unique"
         )
     return array.astype(np.int64) if array.dtype.kind == "u" else array
+
+
+def _check_groups(groups: ArrayLike | None, m: int) -> NDArray[np.int64] | None:
+    if groups is None:
+        return None
+    array = np.asarray(groups)
+    if array.shape != (m,) or not np.issubdtype(array.dtype, np.integer):
+        raise DataError(f"groups must be {m} integers, one a bag, got {array.dtype} {array.shape}")
+    return array.astype(np.int64)
 
 
 def _selected_ids(ids: NDArray[Any], index: NDArray[np.int64]) -> NDArray[Any] | None:

@@ -11,12 +11,24 @@ from mipl.errors import DataError
 if TYPE_CHECKING:
     from mipl.base import MIPLClassifier
 
-__all__ = ["make", "methods"]
+__all__ = ["class_path", "make", "methods"]
 
 #: name -> "module:class", in the order in which tables list them.
 _METHODS = {
     "BagGP": "mipl.baggp:BagGP",
+    "MIPLGP": "mipl.miplgp:MIPLGP",
+    "MIPLGP-uniform": "mipl.miplgp:MIPLGPUniform",
+    "MIPLGP-naive": "mipl.miplgp:MIPLGPNaive",
     "PL-kNN": "mipl.pll.plknn:PLkNNBags",
+    "CLPL": "mipl.pll.clpl:CLPLBags",
+    "LSB-CMM": "mipl.pll.lsbcmm:LSBCMMBags",
+    "SURE": "mipl.pll.sure:SUREBags",
+    "GM-PLL": "mipl.pll.gmpll:GMPLLBags",
+    "PL-AGGD": "mipl.pll.plaggd:PLAGGDBags",
+    "VWSGP": "mipl.mil.vwsgp:VWSGPBags",
+    "VGPMIL": "mipl.mil.vgpmil:VGPMILBags",
+    "LM-VGPMIL": "mipl.mil.lmvgpmil:LMVGPMILBags",
+    "MIVAE": "mipl.mil.mivae:MIVAEBags",
 }
 
 
@@ -47,6 +59,11 @@ def methods() -> Mapping[str, type[MIPLClassifier]]:
     True
     """
     return _Methods()
+
+
+def class_path(name: str) -> str:
+    """Where the class of a method lives, ``"module:class"``, without importing it."""
+    return _METHODS[name]
 
 
 def make(name: str, **params: Any) -> MIPLClassifier:

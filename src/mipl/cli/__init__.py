@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mipl import __version__
-from mipl.cli import data, demo, fit, methods, predict, resolve
+from mipl.cli import bench, data, demo, fit, methods, predict, resolve
 from mipl.errors import DataError
 
 __all__ = ["app", "main"]
@@ -26,6 +26,7 @@ app.command()(methods.methods)
 app.command()(fit.fit)
 app.command()(predict.predict)
 app.command()(resolve.resolve)
+app.add_typer(bench.app, name="bench")
 
 
 def _show_version(asked: bool) -> None:

@@ -7,25 +7,65 @@ from typing import Annotated, Any
 
 import typer
 
+from mipl.cli.assignments import parse_assignments
 from mipl.cli.output import JsonOption, QuietOption, print_json, print_table, say, working
 
 __all__ = ["app"]
 
 app = typer.Typer(help="List, build and describe data sets.", no_args_is_help=True)
 
+OptionOption = Annotated[
+    list[str] | None, typer.Option("--option", help="An option of the named data set, NAME=VALUE, for example r=2.")
+]
 _COLUMNS = ("name", "bags", "instances", "max", "min", "dims", "classes", "candidates", "positive %")
 
 
 @app.command("list")
-def list_datasets(json: JsonOption = False) -> None:
+def list_datasets(
+    built: Annotated[
+        bool, typer.Option("--built", help="Build each one and show it beside the paper's figures.")
+    ] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
     """List the data sets that can be built by name."""
     from mipl.datasets.registry import builder, dataset_names
 
+    if built:
+        _list_built(json, quiet)
+        return
     about = {name: (builder(name).__doc__ or "").strip().splitlines()[0] for name in dataset_names()}
     if json:
         print_json([{"name": name, "description": text} for name, text in about.items()])
     else:
         print_table("data sets", ("name", "what it is"), about.items())
+
+
+def _list_built(json: bool, quiet: bool) -> None:
+    """Characteristics of every data set as built here, and those of the same name in the MIPLGP paper's Table 1."""
+    from mipl.datasets import paper_characteristics
+    from mipl.datasets.registry import builder, dataset_names
+    from mipl.errors import DataError
+
+    rows: list[dict[str, Any]] = []
+    for name in dataset_names():
+        try:
+            with working(f"building {name}", quiet or json):
+                rows.append({"source": "built here", **builder(name)().summary()})
+        except DataError as error:
+            say(f"{name} cannot be built: {str(error).splitlines()[0]}", quiet)
+        paper = paper_characteristics().get(name)
+        if paper is not None:
+            rows.append({"source": "paper", "name": name, "candidates": None, **paper})
+    if json:
+        print_json(rows)
+        return
+    keys = ("name", "source", "bags", "instances", "max", "min", "dims", "classes", "positive")
+    print_table(
+        "data sets as built, and as the paper has them",
+        (*keys[:-1], "positive %"),
+        [[row[k] for k in keys] for row in rows],
+    )
 
 
 @app.command()
@@ -35,17 +75,37 @@ def build(
     r: Annotated[int, typer.Option("--r", help="False positive labels a bag.")] = 1,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random choices.")] = 0,
     json: JsonOption = False,
+    option: OptionOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Build a data set and write it to a file."""
     from mipl.datasets.registry import builder
     from mipl.io import write
+    from mipl.loading import load
 
+    builder(name)  # a file is not built
     with working(f"building {name}", quiet):
-        dataset = builder(name)(r=r, seed=seed)
+        dataset = load(name, **{"r": r, "seed": seed, **parse_assignments(option)})
         write(dataset, out)
     _show(dataset.summary(), json, quiet)
     say(f"written to {out}", quiet or json)
+
+
+@app.command()
+def show(
+    source: Annotated[str, typer.Argument(help="A data set file, or the name of a data set.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Picture to write: .png, .svg or .pdf.")],
+    bags: Annotated[int, typer.Option("--bags", help="How many bags to draw.")] = 6,
+    option: OptionOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Draw some bags with their candidate labels, the true one marked."""
+    from mipl.datasets.picture import draw
+    from mipl.loading import load
+
+    with working(f"drawing {source}", quiet):
+        draw(load(source, **parse_assignments(option)), out, n_bags=bags)
+    say(f"written to {out}", quiet)
 
 
 @app.command()

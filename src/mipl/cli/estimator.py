@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mipl.cli.assignments import parse_assignments
 from mipl.cli.output import working
-from mipl.errors import DataError
 
 if TYPE_CHECKING:
     from mipl.base import MIPLClassifier
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_METHOD", "MethodOption", "ParamOption", "fit_method"]
 
-DEFAULT_METHOD = "PL-kNN"
+DEFAULT_METHOD = "BagGP"
 
 MethodOption = Annotated[str, typer.Option("--method", "-m", help="Name of a method; 'mipl methods' lists them.")]
 ParamOption = Annotated[
@@ -31,7 +30,7 @@ def fit_method(
     """Build the method and fit it with class names; give the model and the seconds it took."""
     from mipl.registry import make
 
-    model = make(method, **_parse_params(params or []))
+    model = make(method, **parse_assignments(params))
     if "verbose" in model.get_params(deep=False):
         model.set_params(verbose=not quiet)
     start = time.perf_counter()
@@ -40,16 +39,3 @@ def fit_method(
     if "verbose" in model.get_params(deep=False):
         model.set_params(verbose=False)
     return model, time.perf_counter() - start
-
-
-def _parse_params(params: list[str]) -> dict[str, Any]:
-    parsed = {}
-    for text in params:
-        name, equals, value = text.partition("=")
-        if not equals or not name.isidentifier():
-            raise DataError(f"cannot read the parameter {text!r}; write NAME=VALUE, for example k=5")
-        try:
-            parsed[name] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            parsed[name] = value
-    return parsed

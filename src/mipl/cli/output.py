@@ -31,14 +31,17 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]
     from rich.text import Text
 
     rows = [list(row) for row in rows]
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for j, name in enumerate(header):
         numeric = any(isinstance(row[j], int | float) for row in rows)
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(_cell(value)) for value in row))
     # Not a terminal: no wrapping at 80 columns, so that a pipe sees whole lines.
-    Console(width=None if sys.stdout.isatty() else 240).print(table)
+    console = Console(width=None if sys.stdout.isatty() else 240)
+    if title:
+        console.print(Text(title, style="bold"))
+    console.print(table)
 
 
 def _cell(value: Any) -> str:

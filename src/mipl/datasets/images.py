@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mipl.datasets.sources import cache_folder, download, local_file, read_npz, sha256_of_arrays
+from mipl.datasets.sources import RemoteFile, cache_folder, check_arrays, download, local_file, read_npz
 from mipl.errors import DataError
 
 __all__ = ["ImageSource", "load_images"]
@@ -48,21 +48,16 @@ def load_images(source: ImageSource) -> Images:
             X, y = _from_openml(source)
         except Exception as error:  # every failure ends in the same advice
             raise DataError(f"{offline}\nOpenML failed as well: {error}") from error
-    found = sha256_of_arrays(X, y)
-    if found != source.content_sha256:
-        raise DataError(
-            f"the downloaded images of {source.name} are not the expected ones: sha256 of the arrays is {found}, "
-            f"expected {source.content_sha256}"
-        )
+    check_arrays(source.name, source.content_sha256, X, y)
     return X, y
 
 
 def _from_mirrors(source: ImageSource) -> Images:
-    paths = [
-        download(f"{source.name}/{part}", sha256, [f"{mirror}/{part}.gz" for mirror in source.mirrors])
+    files = [
+        RemoteFile(f"{source.name}/{part}", sha256, [f"{mirror}/{part}.gz" for mirror in source.mirrors])
         for part, sha256 in zip(_PARTS, source.idx_sha256, strict=True)
     ]
-    train_X, train_y, test_X, test_y = (_read_idx(path) for path in paths)
+    train_X, train_y, test_X, test_y = map(_read_idx, download(files))
     return np.concatenate([train_X, test_X]).reshape(-1, 784), np.concatenate([train_y, test_y])
 
 

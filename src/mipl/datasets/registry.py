@@ -11,7 +11,7 @@ from mipl.errors import DataError
 if TYPE_CHECKING:
     from mipl.dataset import MIPLDataset
 
-__all__ = ["builder", "dataset_names"]
+__all__ = ["builder", "builder_path", "dataset_names"]
 
 #: name -> "module:function"; the function takes r, seed and its own keyword options.
 _DATASETS = {
@@ -27,6 +27,11 @@ _DATASETS = {
 def dataset_names() -> tuple[str, ...]:
     """The names that `mipl.load` knows."""
     return tuple(_DATASETS)
+
+
+def builder_path(name: str) -> str:
+    """Where the builder of a data set lives, ``"module:function"``, without importing it."""
+    return _DATASETS[name]
 
 
 def builder(name: str) -> Callable[..., MIPLDataset]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,17 @@ from numpy.typing import NDArray
 from mipl.errors import DataError
 from mipl.io.atomic import atomic_path
 
-__all__ = ["by_hand", "cache_folder", "check_sha256", "download", "local_file", "read_npz", "sha256_of_arrays"]
+__all__ = [
+    "RemoteFile",
+    "by_hand",
+    "cache_folder",
+    "check_arrays",
+    "check_sha256",
+    "download",
+    "github",
+    "local_file",
+    "read_npz",
+]
 
 
 def cache_folder() -> Path:
@@ -53,52 +62,77 @@ def check_sha256(path: Path, expected: str) -> None:
         )
 
 
-def sha256_of_arrays(*arrays: NDArray[Any]) -> str:
-    """A digest of the values of arrays, whatever file they came from."""
+def check_arrays(name: str, expected: str, *arrays: NDArray[Any]) -> None:
+    """Raise where the values of arrays, put together from other files than the usual ones, are not the expected."""
     digest = hashlib.sha256()
     for array in arrays:
-        digest.update(np.ascontiguousarray(array))
-    return digest.hexdigest()
+        digest.update(array.tobytes())
+    if digest.hexdigest() != expected:
+        raise DataError(
+            f"the downloaded data of {name} are not the expected ones: the arrays have sha256 {digest.hexdigest()}, "
+            f"expected {expected}"
+        )
 
 
-def download(relative: str, sha256: str, urls: Sequence[str]) -> Path:
-    """The cached file `relative`, fetched from the first of `urls` that delivers the expected content.
+class RemoteFile(NamedTuple):
+    """A file of the cache folder, and where it comes from."""
 
-    A source whose address ends in .gz is unpacked; `sha256` is that of the unpacked file.
-    """
+    path: str  #: relative to the cache folder
+    sha256: str  #: of the file, unpacked where a source packs it
+    urls: Sequence[str]  #: sources, the preferred one first; one that ends in .gz is unpacked
+
+
+def download(files: Sequence[RemoteFile]) -> list[Path]:
+    """The cached `files`, each fetched from the first of its sources that delivers the expected content."""
+    for file in files:
+        path = cache_folder() / file.path
+        if path.is_file():
+            check_sha256(path, file.sha256)
+            continue
+        failures = _fetch(file, path)
+        if not path.is_file():
+            missing = [f for f in files if not (cache_folder() / f.path).is_file()]
+            raise DataError(by_hand(missing, failures))
+    return [cache_folder() / file.path for file in files]
+
+
+def _fetch(file: RemoteFile, path: Path) -> list[str]:
+    """Ask one source after the other until one delivers; what was wrong with those before it."""
     import pooch
 
-    path = cache_folder() / relative
-    if path.is_file():
-        check_sha256(path, sha256)
-        return path
-    failures = []
     path.parent.mkdir(parents=True, exist_ok=True)
-    for url in urls:
+    failures = []
+    for url in file.urls:
         try:
             with atomic_path(path) as part:
                 pooch.HTTPDownloader(progressbar=False, timeout=30)(url, str(part), None)
                 if url.endswith(".gz"):
-                    _unpack(part)
-                check_sha256(part, sha256)
-            return path
-        except Exception as error:  # any failure of one mirror only means that the next one is asked
-            failures.append(f"{url}: {error}")
-    raise DataError(by_hand(f"{path.name} (sha256 {sha256})", failures, f"save it as {path}"))
+                    part.write_bytes(gzip.decompress(part.read_bytes()))
+                check_sha256(part, file.sha256)
+            break
+        except Exception as error:  # any failure of one source only means that the next one is asked
+            unanswered = getattr(error, "response", error) is None
+            failures.append(f"{url}: {'no answer' if unanswered else error}")
+    return failures
 
 
-def by_hand(what: str, failures: Sequence[str], remedy: str) -> str:
-    """The message for a raw file that cannot be fetched: what was tried, and the manual steps."""
-    tried = "\n".join(f"  - {failure}" for failure in failures)
+def by_hand(missing: Sequence[RemoteFile], failures: Sequence[str]) -> str:
+    """The message for raw files that cannot be fetched: what was tried, and the manual steps."""
+    tried = "\n".join(f"  {failure}" for failure in failures)
+    steps = "\n".join(
+        f"  {file.urls[0]}\n    {'unpack it to' if file.urls[0].endswith('.gz') else 'save it as'} "
+        f"{cache_folder() / file.path}  (sha256 {file.sha256})"
+        for file in missing
+    )
     return (
-        f"cannot download {what}; no source answered:\n{tried}\n"
-        f"By hand: fetch it from one of these on a machine with a network and {remedy}; "
-        "or set MIPL_DATA to a folder with the raw files (layout: docs/datasets.md)."
+        f"the raw files cannot be downloaded:\n{tried}\nBy hand: on a machine with a network, fetch\n{steps}\n"
+        "or set MIPL_DATA to a folder with the raw files, laid out as docs/datasets.md describes"
     )
 
 
-def _unpack(path: Path) -> None:
-    unpacked = path.with_suffix(".unpacked")
-    with gzip.open(path, "rb") as packed, unpacked.open("wb") as out:
-        shutil.copyfileobj(packed, out)
-    unpacked.replace(path)
+def github(repository: str, commit: str, path: str) -> list[str]:
+    """Addresses of one file of a GitHub repository: the site itself and a content network that mirrors it."""
+    return [
+        f"https://raw.githubusercontent.com/{repository}/{commit}/{path}",
+        f"https://cdn.jsdelivr.net/gh/{repository}@{commit}/{path}",
+    ]

@@ -30,6 +30,7 @@ def from_instances(
     positive: float = 0.08,
     r: int = 1,
     seed: int = 0,
+    groups: ArrayLike | None = None,
     instance_shape: Sequence[int] | None = None,
     name: str = "",
     description: str = "",
@@ -64,6 +65,10 @@ def from_instances(
     seed : int
         The same seed gives the same bags everywhere. The bags do not depend on r, and the candidates at r + 1 contain
         those at r.
+    groups : int array (n,), optional
+        A group for each instance, for example its recording. A bag takes all its instances from one group, every group
+        gets equally many bags of each class, and `MIPLDataset.split` then keeps groups apart: no instance is on both
+        sides.
     instance_shape, name, description
         As in `Bags` and `MIPLDataset`.
 
@@ -80,21 +85,28 @@ def from_instances(
         raise DataError(
             f"X must be (n, d) with one label a row, got X of shape {instances.shape} and y of shape {labels.shape}"
         )
-    pools = [_rows_of(labels, [target], "target") for target in targets]
-    negatives = _rows_of(labels, reserved, "reserved class")
     both = set(targets) & set(reserved)
     if both:
         raise DataError(f"{sorted(both)} is both a target and a reserved class")
-
-    plan = lay_out(n_bags, len(pools), sizes, mean_size, positive, seed)
-    # Slots of one kind (class, or q for negative) are filled in bag order from one dealt deck.
+    pools = [
+        *(_rows_of(labels, [target], "target") for target in targets),
+        _rows_of(labels, reserved, "reserved class"),
+    ]
+    plan = lay_out(n_bags, len(targets), sizes, mean_size, positive, seed)
     bag = np.repeat(np.arange(n_bags), np.diff(plan.offsets))
-    kind = np.where(plan.positive, plan.labels[bag], len(pools))
-    rows = np.empty(len(kind), dtype=np.int64)
-    for k, pool in enumerate([*pools, negatives]):
-        slots = np.flatnonzero(kind == k)
-        most = int(np.bincount(bag[slots]).max()) if len(slots) else 0
-        rows[slots] = deal(seed, f"instances of kind {k}", pool, len(slots), most)
+    kind = np.where(plan.positive, plan.labels[bag], len(targets))
+    if groups is None:
+        rows, bag_groups = _fill(kind, bag, pools, seed, ""), None
+    else:
+        group_of_row = np.asarray(groups)
+        if group_of_row.shape != labels.shape:
+            raise DataError(f"groups must hold one group a row ({len(labels)}), got shape {group_of_row.shape}")
+        bag_groups = _spread_evenly(plan.labels, np.unique(group_of_row))
+        rows = np.empty(len(kind), dtype=np.int64)
+        for group in np.unique(bag_groups):
+            slots = np.flatnonzero(bag_groups[bag] == group)
+            decks = [pool[group_of_row[pool] == group] for pool in pools]
+            rows[slots] = _fill(kind[slots], bag[slots], decks, seed, f", group {group}")
     return from_bags(
         Bags(instances[rows], plan.offsets, instance_shape),
         [targets[c] for c in plan.labels],
@@ -104,6 +116,7 @@ def from_instances(
         instance_labels=kind,
         name=name,
         description=description,
+        groups=bag_groups,
     )
 
 
@@ -116,6 +129,7 @@ def from_bags(
     classes: Sequence[Any] | None = None,
     instance_labels: NDArray[np.int64] | None = None,
     bag_ids: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     name: str = "",
     description: str = "",
 ) -> MIPLDataset:
@@ -132,7 +146,7 @@ def from_bags(
         The same seed gives the same candidates everywhere; those at r + 1 contain those at r.
     classes : (q,) labels, optional
         Default: the labels that occur, sorted.
-    instance_labels, bag_ids, name, description
+    instance_labels, bag_ids, groups, name, description
         As in `MIPLDataset`.
 
     Examples
@@ -158,7 +172,33 @@ def from_bags(
         bag_ids=bag_ids,
         name=name,
         description=description,
+        groups=groups,
     )
+
+
+def _fill(
+    kind: NDArray[np.int64], bag: NDArray[np.int64], decks: Sequence[NDArray[np.int64]], seed: int, where: str
+) -> NDArray[np.int64]:
+    """Give every slot (n,) a row of the deck of its kind; one deck is dealt to the bags one after the other."""
+    rows = np.empty(len(kind), dtype=np.int64)
+    for k in np.unique(kind):
+        slots = np.flatnonzero(kind == k)
+        if not len(decks[k]):
+            what = "negative" if k == len(decks) - 1 else f"class {k}"
+            remedy = "use fewer groups" if where else "name the reserved classes"
+            raise DataError(f"no instance is {what}{where}; {remedy}")
+        hand = int(np.bincount(bag[slots]).max())
+        rows[slots] = deal(seed, f"instances of kind {k}{where}", decks[k], len(slots), hand)
+    return rows
+
+
+def _spread_evenly(labels: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give the bags of each class to the groups in turn (m,)."""
+    order = np.argsort(labels, kind="stable")
+    counts = np.bincount(labels)
+    turn = np.empty(len(labels), dtype=np.int64)
+    turn[order] = np.arange(len(labels)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return groups[turn % len(groups)]
 
 
 def _rows_of(y: NDArray[Any], labels: Sequence[Any], what: str) -> NDArray[np.int64]:

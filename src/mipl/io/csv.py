@@ -1,10 +1,10 @@
 """Long CSV: one row an instance, for people with a spreadsheet.
 
-Columns: ``bag_id``, ``candidates`` (``"a|b"``), optionally ``label`` (empty where unknown) and ``instance_label``
-(class index, q for negative, -1 for unknown); all others are features. Rows of a bag may lie anywhere; candidates and
-label must agree in all of them or be empty after the first. What the columns would lose (a class that is
-nobody's candidate, an order of classes other than sorted, ids that only look like numbers, the shape of an instance)
-stands in a first line ``# mipl {json}``, written only where it is needed.
+Columns: ``bag_id``, ``candidates`` (``"a|b"``), optionally ``label`` (empty where unknown), ``instance_label`` (class
+index, q for negative, -1 for unknown) and ``group`` (an integer); all others are features. Rows of a bag may lie
+anywhere; candidates, label and group must agree in all of them or be empty after the first. What the columns would
+lose (a class that is nobody's candidate, an order of classes other than sorted, ids that only look like numbers, the
+shape of an instance) stands in a first line ``# mipl {json}``, written only where it is needed.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ def write(dataset: MIPLDataset, path: Path) -> None:
         columns["label"] = dataset.bags.spread(known)
     if dataset.instance_labels is not None:
         columns["instance_label"] = dataset.instance_labels
+    if dataset.groups is not None:
+        columns["group"] = dataset.bags.spread(dataset.groups)
     for j in range(dataset.bags.n_features):
         columns[f"f{j}"] = np.ascontiguousarray(dataset.bags.instances[:, j])
     extra = _what_columns_lose(dataset)
@@ -68,7 +70,7 @@ def _what_columns_lose(dataset: MIPLDataset) -> dict[str, Any]:
 def read(path: Path) -> MIPLDataset:
     """Read a data set with one row an instance."""
     extra, skip, header = _head(path)
-    reserved = ("bag_id", "candidates", "label", "instance_label")
+    reserved = ("bag_id", "candidates", "label", "instance_label", "group")
     for name in ("bag_id", "candidates"):
         if name not in header:
             raise DataError(f"{path} has no column {name!r}; its columns are {header}")
@@ -94,6 +96,11 @@ def read(path: Path) -> MIPLDataset:
     labels = None
     if "label" in header:
         labels = [v.strip() or None for v in _one_a_bag(path, table, "label", top, rows, offsets, bag_ids)]
+    groups = None
+    if "group" in header:
+        groups = _as_numbers(_one_a_bag(path, table, "group", top, rows, offsets, bag_ids))
+        if groups.dtype.kind != "i":
+            raise DataError(f"{path}: the column 'group' must hold one integer a bag; rename it if it is a feature")
     convert = _label_converter(extra.get("classes"), candidates)
     instance_labels = None
     if "instance_label" in header:
@@ -106,6 +113,7 @@ def read(path: Path) -> MIPLDataset:
         instance_labels=instance_labels,
         bag_ids=bag_ids,
         name=path.stem,
+        groups=groups,
     )
 
 
@@ -200,4 +208,5 @@ def _as_numbers(values: list[str]) -> NDArray[Any]:
 
 def _is_number(value: str) -> bool:
     digits = value.removeprefix("-")
-    return digits.isascii() and digits.isdecimal() and len(digits) < 19 and str(int(value)) == value
+    plain = digits.isascii() and digits.isdecimal() and len(digits) < 20
+    return plain and str(int(value)) == value and abs(int(value)) < 2**63

@@ -43,6 +43,7 @@ def write(dataset: MIPLDataset, path: Path) -> None:
         "instance_shape": list(dataset.bags.instance_shape),
         "name": dataset.name,
         "description": dataset.description,
+        "groups": None if dataset.groups is None else dataset.groups.tolist(),
     }
     savemat(path, {"data": cells, "mipl": json.dumps(extra)}, do_compression=True)
 
@@ -86,6 +87,7 @@ def read(path: Path) -> MIPLDataset:
         bag_ids=extra.get("bag_ids"),
         name=extra.get("name", path.stem),
         description=extra.get("description", ""),
+        groups=extra.get("groups"),
     )
 
 

@@ -34,6 +34,8 @@ def write(dataset: MIPLDataset, path: Path) -> None:
         arrays["labels"] = dataset.labels
     if dataset.instance_labels is not None:
         arrays["instance_labels"] = dataset.instance_labels
+    if dataset.groups is not None:
+        arrays["groups"] = dataset.groups
     np.savez(path, allow_pickle=False, **arrays)
 
 
@@ -57,4 +59,5 @@ def read(path: Path) -> MIPLDataset:
         bag_ids=arrays.get("bag_ids"),
         name=str(arrays.get("name", path.stem)),
         description=str(arrays.get("description", "")),
+        groups=arrays.get("groups"),
     )

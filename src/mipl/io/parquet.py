@@ -1,9 +1,9 @@
 """Parquet, the native format: one row a bag, readable by pandas, polars, DuckDB, Spark and Dask.
 
 Columns: ``bag_id`` (integer or string), ``instances`` (list of fixed-size lists of float), ``candidates`` (list of
-strings), ``label`` (string or null), and ``instance_labels`` (list of integers: class index, q for negative, -1 for
-unknown) where they are known. What the columns cannot say (class order, instance shape, name) is JSON under the key
-``mipl`` of the schema's metadata; a file without it, written by another tool, is read too.
+strings), ``label`` (string or null), and where they are known ``instance_labels`` (list of integers: class index, q
+for negative, -1 for unknown) and ``group`` (integer). What the columns cannot say (class order, instance shape, name)
+is JSON under the key ``mipl`` of the schema's metadata; a file without it, written by another tool, is read too.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ def write(dataset: MIPLDataset, path: Path) -> None:
     }
     if dataset.instance_labels is not None:
         columns["instance_labels"] = pa.ListArray.from_arrays(offsets, pa.array(dataset.instance_labels))
+    if dataset.groups is not None:
+        columns["group"] = pa.array(dataset.groups)
     extra = {
         "format": 1,
         "classes": dataset.classes.tolist(),
@@ -82,6 +84,7 @@ def read(path: Path) -> MIPLDataset:
         bag_ids=table["bag_id"].to_numpy() if "bag_id" in table.column_names else None,
         name=extra.get("name", path.stem),
         description=extra.get("description", ""),
+        groups=table["group"].to_numpy() if "group" in table.column_names else None,
     )
 
 

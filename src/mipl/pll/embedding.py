@@ -26,7 +26,8 @@ def embed_bags(bags: Bags, scheme: str) -> NDArray[np.float32]:
     array([[2., 5., 0., 1.]], dtype=float32)
     """
     if scheme == "mean":
-        return bags.mean(bags.instances)
+        # Summed in double precision, so that the order of the instances leaves no trace in the rounded mean.
+        return bags.mean(bags.instances.astype(np.float64)).astype(np.float32)
     if scheme == "maxmin":
         return np.concatenate([bags.max(bags.instances), bags.min(bags.instances)], axis=1)
     raise DataError(f"unknown embedding {scheme!r}; use 'mean' or 'maxmin'")
@@ -57,8 +58,16 @@ class EmbeddedPLL(MIPLClassifier):
         super().__init_subclass__(**kwargs)
         cls.learner = learner
         cls.citation = learner.citation
-        embed = inspect.Parameter("embed", inspect.Parameter.KEYWORD_ONLY, default="mean")
-        cls.__signature__ = inspect.Signature([embed, *inspect.signature(learner).parameters.values()])
+        inherited = inspect.signature(EmbeddedPLL.__init__).parameters
+
+        def init(self: EmbeddedPLL, **params: Any) -> None:
+            EmbeddedPLL.__init__(self, **params)
+
+        # scikit-learn reads names and defaults of parameters (clone, set_params, repr) from this signature.
+        init.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [inherited["self"], inherited["embed"], *inspect.signature(learner).parameters.values()]
+        )
+        cls.__init__ = init  # type: ignore[method-assign]
 
     def __init__(self, *, embed: str = "mean", **params: Any) -> None:
         self.embed = embed
@@ -67,13 +76,12 @@ class EmbeddedPLL(MIPLClassifier):
         if params:
             raise TypeError(f"{type(self).__name__} has no parameter {next(iter(params))!r}")
 
-    @classmethod
-    def _get_param_names(cls) -> list[str]:
-        return sorted(inspect.signature(cls).parameters)
-
     def _fit(self, bags: Bags, candidates: NDArray[np.bool_]) -> None:
         params = {name: getattr(self, name) for name in inspect.signature(self.learner).parameters}
         self.learner_ = self.learner(**params).fit(embed_bags(bags, self.embed), candidates)
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:
         return self.learner_.predict_proba(embed_bags(bags, self.embed))
+
+    def _resolve(self, bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[np.floating[Any]]:
+        return self.learner_.resolve(embed_bags(bags, self.embed), candidates)

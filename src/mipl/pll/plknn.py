@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.neighbors import NearestNeighbors
-from threadpoolctl import threadpool_limits
+from sklearn.utils import check_scalar
 
 from mipl.pll.base import PLLClassifier
 from mipl.pll.embedding import EmbeddedPLL
+from mipl.pll.neighbours import nearest_neighbours
 
 __all__ = ["PLkNN", "PLkNNBags"]
 
@@ -42,15 +44,15 @@ class PLkNN(PLLClassifier):
         self.random_state = random_state
 
     def _fit(self, Z: NDArray[np.float64], candidates: NDArray[np.bool_]) -> None:
+        check_scalar(self.k, "k", Integral, min_val=1)
         self.samples_ = Z
         self.candidates_ = candidates
         self.tie_rank_ = np.random.default_rng(self.random_state).permutation(candidates.shape[1])
 
     def _predict_proba(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
-        k = min(self.k, len(self.samples_))
-        with threadpool_limits(1):
-            search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(self.samples_)
-            distance, neighbour = search.kneighbors(Z)
+        neighbour = nearest_neighbours(self.samples_, self.k, Z)
+        # Recomputed from differences: the search expands the square, which leaves noise where samples coincide.
+        distance = np.stack([np.linalg.norm(Z - self.samples_[column], axis=1) for column in neighbour.T], axis=1)
         total = distance.sum(axis=1, keepdims=True)
         weight = np.where(total > 0, 1 - distance / np.where(total > 0, total, 1), 1.0)
         # One neighbour alone has weight 1 - d/d = 0; it still votes.

@@ -1,0 +1,82 @@
+"""One cell of an experiment: a method with its parameters on one split of one data set."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+__all__ = ["Cell", "Outcome"]
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """What is run, complete: two cells with the same `key` and `code` give the same result.
+
+    Parameters
+    ----------
+    dataset : str
+        A name or a file that `mipl.load` takes.
+    r : int or None
+        False positive labels a bag; None for a file, whose candidate sets are what they are.
+    method : str
+        A name of `mipl.methods()`, or ``"package.module:Class"``.
+    split : int
+        Seed of the random split, the same for every method; also the `random_state` of methods that have one.
+    train_size : float
+        Share of training bags.
+    options : dict
+        Further options of the data set's builder; for a file its sha256.
+    params : dict
+        Parameters of the method.
+    code : str
+        Version of the code that is run, see `mipl.bench.code_version`.
+    """
+
+    dataset: str
+    r: int | None
+    method: str
+    split: int
+    train_size: float = 0.5
+    options: dict[str, Any] = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
+    code: str = ""
+
+    @cached_property
+    def key(self) -> str:
+        """A digest of everything but the code version."""
+        parts = (self.dataset, self.r, self.method, self.split, self.train_size, self.options, self.params)
+        text = json.dumps(parts, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    def __str__(self) -> str:
+        r = "" if self.r is None else f" r={self.r}"
+        params = "".join(f" {name}={value}" for name, value in self.params.items())
+        return f"{self.dataset}{r} split {self.split} {self.method}{params}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a cell gave; `error` is empty where it succeeded.
+
+    `peak_mib` is the highest resident memory of the process during fit and prediction, `start_mib` what it held
+    before (interpreter, libraries and data).
+    """
+
+    accuracy: float | None = None
+    n_test: int | None = None
+    fit_seconds: float | None = None
+    predict_seconds: float | None = None
+    peak_mib: float | None = None
+    start_mib: float | None = None
+    threads: int | None = None
+    host: str = ""
+    error: str = ""
+    traceback: str = ""
+
+    @property
+    def memory_mib(self) -> float | None:
+        """Memory that the cell itself took: the peak above what the process held before."""
+        return None if self.peak_mib is None else self.peak_mib - (self.start_mib or 0.0)

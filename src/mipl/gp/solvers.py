@@ -1,0 +1,149 @@
+"""Conjugate gradients for q + 1 systems K + D_c that share K and differ in a diagonal.
+
+The iteration, its tridiagonal matrices and the quadrature on them are linear_operator's, driven through closures that
+see all systems and right-hand sides as one matrix product with K. Written here is what that library does not offer:
+
+- the preconditioner: one low-rank factor for all systems, with a Woodbury correction each, where linear_operator
+  would factor each system anew. Its pivoted Cholesky gathers all earlier columns in permuted order at each step and
+  took 1.9 s where the one below takes 0.04 s (n = 10,000, rank 100, one core);
+- iteration counts and residuals, which `linear_cg` does not return: the preconditioner is shown each residual.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import torch
+from linear_operator.utils.lanczos import lanczos_tridiag_to_diag
+from linear_operator.utils.linear_cg import linear_cg
+from linear_operator.utils.stochastic_lq import StochasticLQ
+from linear_operator.utils.warnings import NumericalWarning
+from torch import Tensor
+
+from mipl.gp.kernels import KernelMatrix
+
+__all__ = ["Preconditioner", "Solution", "pivoted_cholesky", "solve", "system_product", "tridiagonal_logdet"]
+
+# Lanczos steps for the log determinant. Ten suffice on the preconditioned systems, and `linear_cg` never takes fewer.
+LANCZOS_STEPS = 10
+
+
+def pivoted_cholesky(K: KernelMatrix, rank: int) -> Tensor:
+    """A factor L (n, k), k <= rank, with L L' close to K: the rows of K of largest remaining variance, in turn."""
+    remaining = K.diagonal().clone()
+    smallest = 1e-6 * remaining.max()
+    L = remaining.new_zeros(min(rank, K.n), K.n)
+    for k in range(len(L)):
+        pivot = int(remaining.argmax())
+        if remaining[pivot] <= smallest:
+            return L[:k].T
+        row = K.rows(slice(pivot, pivot + 1))[0] - L[:k, pivot] @ L[:k]
+        L[k] = row / remaining[pivot].sqrt()
+        remaining -= L[k].square()
+        remaining[pivot] = 0
+    return L.T
+
+
+class Preconditioner:
+    """P_c = L L' + D_c for all systems c, inverted by the Woodbury identity.
+
+    Parameters
+    ----------
+    L : (n, k) tensor
+        The shared low-rank factor.
+    noise : (C, n) tensor
+        The diagonals D_c.
+    """
+
+    def __init__(self, L: Tensor, noise: Tensor) -> None:
+        self.L, self.noise = L, noise
+        exact = L.double()
+        weighted = torch.stack([(exact / d.double()[:, None]).T @ exact for d in noise])  # (C, k, k)
+        inner = torch.linalg.cholesky(weighted + torch.eye(L.shape[1]).to(exact))
+        self.logdet = 2 * inner.diagonal(dim1=1, dim2=2).log().sum(1) + noise.double().log().sum(1)
+        self.inner = inner.to(L.dtype)
+
+    def solve(self, V: Tensor) -> Tensor:
+        """P_c^-1 V_c for V (C, n, s)."""
+        scaled = V / self.noise[:, :, None]
+        small = _fold(self.L.T, scaled)  # (C, k, s)
+        correction = _fold(self.L, torch.cholesky_solve(small, self.inner))
+        return scaled - correction / self.noise[:, :, None]
+
+    def sample(self, inner: Tensor, outer: Tensor) -> Tensor:
+        """Vectors (C, n, t) with E[z z'] = P_c and z' P_c^-1 z = n, from normal draws (C, >= k, t) and (C, n, t)."""
+        z = _fold(self.L, inner[:, : self.L.shape[1]]) + self.noise.sqrt()[:, :, None] * outer
+        norm = (z * self.solve(z)).sum(1, keepdim=True)
+        return z * (z.shape[1] / norm).sqrt()
+
+
+class Solution(NamedTuple):
+    """Solutions (C, n, s) of all systems, tridiagonal matrices of the probes, and how the iteration went."""
+
+    x: Tensor
+    tridiagonal: Tensor | None
+    iterations: int
+    residual: float
+
+
+def system_product(K: KernelMatrix, noise: Tensor, V: Tensor) -> Tensor:
+    """(K + D_c) V_c for V (C, n, s), with one product with K for all C * s columns."""
+    C, n, s = V.shape
+    product = K.multiply(V.mT.reshape(C * s, n))
+    return torch.addcmul(product.view(C, s, n).mT, noise[:, :, None], V)
+
+
+def solve(
+    K: KernelMatrix,
+    noise: Tensor,
+    rhs: Tensor,
+    preconditioner: Preconditioner,
+    *,
+    n_probes: int,
+    tol: float,
+    max_iter: int,
+) -> Solution:
+    """Solve (K + D_c) x = rhs_c for right-hand sides (C, n, s); the first `n_probes` columns are also tridiagonalised.
+
+    Stops when the relative residual, averaged over all columns, is below `tol`.
+    """
+    residuals: list[Tensor] = []
+
+    def product(V: Tensor) -> Tensor:
+        # The first call is with the start vector, zero.
+        return system_product(K, noise, V) if residuals else torch.zeros_like(V)
+
+    def precondition(residual: Tensor) -> Tensor:
+        residuals.append(residual.norm(dim=-2).mean())
+        return preconditioner.solve(residual)
+
+    with warnings.catch_warnings():
+        # Whether and how to tell the user is the caller's business; it gets the residual.
+        warnings.simplefilter("ignore", NumericalWarning)
+        result = linear_cg(
+            product,
+            rhs,
+            n_tridiag=n_probes,
+            tolerance=tol,
+            eps=torch.finfo(rhs.dtype).tiny,
+            stop_updating_after=torch.finfo(rhs.dtype).eps,
+            max_iter=max_iter,
+            max_tridiag_iter=min(LANCZOS_STEPS, max_iter),
+            preconditioner=precondition,
+        )
+    x, tridiagonal = result if n_probes else (result, None)
+    return Solution(x, tridiagonal, len(residuals) - 1, float(residuals[-1]))
+
+
+def tridiagonal_logdet(tridiagonal: Tensor, n: int) -> Tensor:
+    """Log determinants log |P_c^-1 (K + D_c)| (C,) from the tridiagonal matrices (t, C, j, j) of the probes."""
+    values, vectors = lanczos_tridiag_to_diag(tridiagonal)
+    (logdet,) = StochasticLQ().to_dense(torch.Size((n, n)), values, vectors, [torch.log])
+    return logdet
+
+
+def _fold(A: Tensor, V: Tensor) -> Tensor:
+    """A V_c for all c with one product: (a, b) times (C, b, s)."""
+    C, b, s = V.shape
+    return (A @ V.permute(1, 0, 2).reshape(b, C * s)).view(len(A), C, s).permute(1, 0, 2)

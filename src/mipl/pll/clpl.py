@@ -1,0 +1,101 @@
+"""CLPL: one convex loss on the mean score of the candidates and on every other score."""
+
+from __future__ import annotations
+
+from functools import partial
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.utils import check_scalar
+
+from mipl.candidates import uniform_weights
+from mipl.pll.base import PLLClassifier
+from mipl.pll.embedding import EmbeddedPLL
+from mipl.pll.lbfgs import curvature_coordinates, minimize_weights, span_of_samples
+
+__all__ = ["CLPL", "CLPLBags", "clpl_objective"]
+
+Array = NDArray[np.float64]
+
+
+def clpl_objective(weights: Array, design: Array, candidates: NDArray[np.bool_], C: float) -> tuple[float, Array]:
+    """Value and gradient (d + 1, q) of the objective of `CLPL`.
+
+    The design (n, d + 1) is the samples and a column of ones, the last row of the weights (d + 1, q) the bias.
+    """
+    share = uniform_weights(candidates)
+    scores = design @ weights
+    short_of_margin = np.maximum(0, 1 - np.sum(share * scores, axis=1, keepdims=True))  # (n, 1)
+    above_margin = np.where(candidates, 0, np.maximum(0, 1 + scores))  # (n, q)
+    loss = np.sum(short_of_margin**2) + np.sum(above_margin**2)
+    gradient = 2 * C * design.T @ (above_margin - share * short_of_margin)
+    gradient[:-1] += weights[:-1]
+    return 0.5 * np.sum(weights[:-1] ** 2) + C * loss, gradient
+
+
+class CLPL(PLLClassifier):
+    r"""Convex learning from partial labels.
+
+    Linear scores :math:`g_l(x) = w_l^\top x + b_l` minimise, with the squared hinge
+    :math:`\psi(z) = \max(0, 1 - z)^2` and candidate sets :math:`S_i`,
+
+    .. math:: \frac{1}{2} \|W\|_F^2 + C \sum_i \left[ \psi\left(\frac{1}{|S_i|} \sum_{l \in S_i} g_l(x_i)\right)
+              + \sum_{l \notin S_i} \psi(-g_l(x_i)) \right].
+
+    The mean over candidates is the tightest convex bound of its kind on the loss of the best candidate. With one
+    candidate a sample it is a one-versus-rest linear support vector machine. The objective is convex and smooth and
+    is minimised by L-BFGS; the bias is not penalised. `predict_proba` is the softmax of the scores, a monotone
+    rescaling that was not calibrated.
+
+    Parameters
+    ----------
+    C : float
+        Weight of the loss against the penalty.
+    max_iter : int
+    tol : float
+        Stop when no entry of the gradient, in well-conditioned coordinates, exceeds this.
+
+    Attributes
+    ----------
+    coef_ : (q, d)
+    intercept_ : (q,)
+    n_iter_ : int
+
+    References
+    ----------
+    T. Cour, B. Sapp, B. Taskar. Learning from partial labels. Journal of Machine Learning Research 12, 2011.
+    """
+
+    citation = "Cour, Sapp & Taskar, JMLR 2011"
+
+    def __init__(self, *, C: float = 1.0, max_iter: int = 1000, tol: float = 1e-3) -> None:
+        self.C = C
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _fit(self, Z: Array, candidates: NDArray[np.bool_]) -> None:
+        check_scalar(self.C, "C", Real, min_val=0, include_boundaries="neither")
+        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
+        basis, features = span_of_samples(Z)
+        design = np.column_stack([features, np.ones(len(Z))])
+        penalty = np.append(np.ones(features.shape[1]), 0.0)
+        minimum = minimize_weights(
+            partial(clpl_objective, design=design, candidates=candidates, C=self.C),
+            np.zeros((design.shape[1], candidates.shape[1])),
+            curvature_coordinates(design, 2 * self.C, penalty),
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+        self.coef_, self.intercept_ = minimum.weights[:-1].T @ basis.T, minimum.weights[-1].copy()
+        self.n_iter_ = minimum.n_iter
+
+    def _predict_proba(self, Z: Array) -> Array:
+        return softmax(Z @ self.coef_.T + self.intercept_, axis=1)
+
+
+class CLPLBags(EmbeddedPLL, learner=CLPL):
+    """CLPL on Mean or MaxMin embeddings of bags; see `CLPL` and `EmbeddedPLL`."""
+
+    name = "CLPL"

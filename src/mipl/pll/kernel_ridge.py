@@ -1,0 +1,148 @@
+"""Gaussian kernel ridge regression on labelling confidences, the model that SURE and PL-AGGD share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from numbers import Real
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp, softmax
+from sklearn.metrics import euclidean_distances
+from sklearn.utils import check_scalar
+
+from mipl.pll.base import PLLClassifier
+
+__all__ = ["GaussianRidge", "KernelRidgePLL"]
+
+Array = NDArray[np.float64]
+
+
+class GaussianRidge:
+    r"""Kernel ridge regression with a free bias, factored once for many targets.
+
+    For targets :math:`P` (n, q) it minimises :math:`\|P - KA - 1b\|_F^2 + \rho \operatorname{tr} A^\top K A` with
+
+    .. math:: K_{ij} = \exp\left(-\|x_i - x_j\|^2 / (2 s^2)\right).
+
+    The optimum has :math:`(K + \rho I) A + 1b = P` and :math:`1^\top A = 0`, so :math:`A = BP` with a symmetric
+    matrix :math:`B` that depends on the samples only, and the fitted values are :math:`KA + 1b = P - \rho A`.
+
+    Parameters
+    ----------
+    samples : (n, d)
+    ridge : float
+        :math:`\rho > 0`.
+    width : float, optional
+        :math:`s`; by default the mean Euclidean distance of two samples.
+    """
+
+    def __init__(self, samples: Array, ridge: float, width: float | None = None) -> None:
+        squared = euclidean_distances(samples, squared=True)
+        self.width = _mean_distance(squared) if width is None else width
+        self.ridge = ridge
+        kernel = _gaussian(squared, self.width)
+        kernel.flat[:: len(kernel) + 1] += ridge
+        inverse = _inverse_in_place(kernel)
+        sums = inverse.sum(axis=1)
+        self._bias_row = sums / sums.sum()  # b = bias_row @ P
+        inverse -= np.outer(sums, self._bias_row)
+        self._solver = inverse
+
+    def solve(self, targets: Array) -> tuple[Array, Array]:
+        """Dual coefficients A (n, q) and bias b (q,)."""
+        return self._solver @ targets, self._bias_row @ targets
+
+    def fitted(self, targets: Array) -> Array:
+        """Fitted values (n, q) at the samples."""
+        return targets - self.ridge * (self._solver @ targets)
+
+    def leave_one_out(self, targets: Array) -> Array:
+        """Values (n, q) at each sample of the regression on all others: the residual is ``A[i] / B[i, i]``."""
+        diagonal = self._solver.diagonal()[:, None]
+        # One sample alone has B = 0 and nothing to be left with; it keeps its target.
+        alone = diagonal <= 0
+        return targets - np.where(alone, 0, self._solver @ targets) / np.where(alone, 1, diagonal)
+
+
+def _gaussian(squared: Array, width: float) -> Array:
+    """Turn squared distances into kernel values, in place."""
+    squared *= -0.5 / width**2
+    return np.exp(squared, out=squared)
+
+
+def _mean_distance(squared: Array) -> float:
+    """Mean distance of two different samples; one for samples that all coincide, where any width will do."""
+    n = len(squared)
+    mean = np.sqrt(squared).sum() / max(n * (n - 1), 1)
+    return float(mean) if mean > 0 else 1.0
+
+
+def _inverse_in_place(matrix: Array) -> Array:
+    """Inverse of a symmetric positive definite matrix, in its own memory: a third of the work of a general one."""
+    # LAPACK counts in columns, so the transpose, which is the same matrix, needs no copy.
+    factor, failed = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError("the kernel matrix is not positive definite; raise the ridge")
+    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    upper = np.triu_indices(len(matrix), 1)
+    inverse[upper] = inverse.T[upper]
+    return inverse
+
+
+class KernelRidgePLL(PLLClassifier):
+    """Base of methods that alternate between labelling confidences and a `GaussianRidge` fitted to them.
+
+    A method implements `_disambiguate` and names its ridge. The scores are least-squares estimates of confidences, not
+    probabilities; `predict_proba` is their softmax at a temperature that is fitted without labels: it maximises the
+    likelihood of the training candidate sets under the leave-one-out scores.
+
+    Attributes
+    ----------
+    confidences_ : (n, q) labelling confidences of the training samples
+    samples_ : (n, d)
+    width_ : float
+    dual_coef_ : (n, q)
+    intercept_ : (q,)
+    temperature_ : float
+    """
+
+    width: float | None
+    #: Name of the parameter that is the ridge.
+    _ridge_parameter: ClassVar[str]
+
+    @abstractmethod
+    def _disambiguate(self, Z: Array, candidates: NDArray[np.bool_], model: GaussianRidge) -> Array:
+        """Labelling confidences (n, q)."""
+
+    def _fit(self, Z: Array, candidates: NDArray[np.bool_]) -> None:
+        if self.width is not None:
+            check_scalar(self.width, "width", Real, min_val=0, include_boundaries="neither")
+        ridge = getattr(self, self._ridge_parameter)
+        check_scalar(ridge, self._ridge_parameter, Real, min_val=0, include_boundaries="neither")
+        model = GaussianRidge(Z, ridge, self.width)
+        self.confidences_ = self._disambiguate(Z, candidates, model)
+        self.samples_, self.width_ = Z, model.width
+        self.dual_coef_, self.intercept_ = model.solve(self.confidences_)
+        self.temperature_ = _fit_temperature(model.leave_one_out(self.confidences_), candidates)
+
+    def _scores(self, Z: Array) -> Array:
+        kernel = _gaussian(euclidean_distances(Z, self.samples_, squared=True), self.width_)
+        return kernel @ self.dual_coef_ + self.intercept_
+
+    def _predict_proba(self, Z: Array) -> Array:
+        return softmax(self._scores(Z) / self.temperature_, axis=1)
+
+
+def _fit_temperature(scores: Array, candidates: NDArray[np.bool_]) -> float:
+    """Temperature between 0.01 and 1 at which softmax(scores) gives the candidate sets the largest likelihood."""
+
+    def loss(log_temperature: float) -> float:
+        logits = scores / np.exp(log_temperature)
+        inside = logsumexp(np.where(candidates, logits, -np.inf), axis=1)
+        return float(np.sum(logsumexp(logits, axis=1) - inside))
+
+    return float(np.exp(minimize_scalar(loss, bounds=(np.log(0.01), 0), method="bounded").x))

@@ -12,7 +12,9 @@ from sklearn.gaussian_process.kernels import Matern
 from sklearn.linear_model import LogisticRegression
 
 import mipl.gp.low_rank
-from mipl.gp.bag_likelihood import LabelPrior, fit_bag_likelihood, likelihood_statistics
+from mipl.datasets.synthetic import make_bags
+from mipl.gp.bag_likelihood import STAGES, LabelPrior, fit_bag_likelihood, likelihood_statistics
+from mipl.gp.bag_regression import fit_bag_regression
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.leave_out import BagLeaveOut
 from mipl.gp.logistic import fit_logistic
@@ -144,6 +146,31 @@ def test_the_bag_likelihood_finds_what_distinguishes_the_classes() -> None:
     best = model.logits(shard.features).reshape(60, 4, q)
     assert (best.amax(dim=1).argmax(dim=1) == label).all()
     assert (best.gather(2, label[:, None, None].expand(60, 4, 1)).argmax(dim=1).flatten() == 0).all()
+
+
+def test_the_stages_do_not_depend_on_how_bags_are_cut_into_shards() -> None:
+    ds = make_bags(n_bags=60, n_classes=3, n_features=4, separation=5.0)
+    X = torch.tensor(ds.bags.instances)
+    kernel_map = cholesky_map(kmeans_landmarks(X, 60, generator()), median_distance(X, generator()))
+    answers = []
+    for rows in (10_000, 100):
+        shards, eigenvalues, _ = low_rank(X, ds.bags.offsets, ds.candidates, kernel_map, rank=40, shard_rows=rows)
+        regression = fit_bag_regression(shards, eigenvalues)
+        likelihood = fit_bag_likelihood(shards, eigenvalues, regression.posterior, stages=STAGES[:2])[-1]
+        answers.append((regression.posterior, likelihood.logits(torch.cat([s.features for s in shards]))))
+    assert len(shards) > 4
+    torch.testing.assert_close(answers[0][0], answers[1][0], atol=1e-4, rtol=0)
+    torch.testing.assert_close(answers[0][1], answers[1][1], atol=0.05, rtol=0)
+
+
+def test_bag_regression_resolves_candidates_that_the_bag_itself_does_not_decide() -> None:
+    ds = make_bags(n_bags=150, n_classes=5, n_features=10, separation=5.0, r=1)
+    X = torch.tensor(ds.bags.instances)
+    kernel_map = cholesky_map(kmeans_landmarks(X, 200, generator()), median_distance(X, generator()))
+    shards, eigenvalues, _ = low_rank(X, ds.bags.offsets, ds.candidates, kernel_map, rank=200)
+    posterior = fit_bag_regression(shards, eigenvalues).posterior
+    assert (posterior[~torch.tensor(ds.candidates)] == 0).all()
+    assert np.mean(posterior.argmax(dim=1).numpy() == ds.labels) > 0.95
 
 
 def test_logistic_calibration_equals_scikit_learns() -> None:

@@ -23,8 +23,8 @@ from torch import Tensor
 
 from mipl.bag_posterior import bag_evidence, instance_posterior, label_posterior, segment_sum, spread
 from mipl.gp.leave_out import BagLeaveOut
-from mipl.gp.logistic import fit_logistic
-from mipl.gp.shards import Shard, total
+from mipl.gp.logistic import fit_logistic, score_moments
+from mipl.gp.shards import Shard
 
 __all__ = ["BagRegression", "fit_bag_regression"]
 
@@ -42,7 +42,6 @@ class BagRegression(NamedTuple):
     offset : (q,): added to the log evidence of a bag
     posterior : (m, q): leave-one-bag-out posterior of the training bags' labels
     log_evidence : (m, q): leave-one-bag-out log evidence, offsets included, over all classes
-    n_iterations : int
     """
 
     coef: Tensor
@@ -51,7 +50,6 @@ class BagRegression(NamedTuple):
     offset: Tensor
     posterior: Tensor
     log_evidence: Tensor
-    n_iterations: int
 
     def logits(self, features: Tensor) -> Tensor:
         """Instance logits (n, q) of features (n, R)."""
@@ -125,23 +123,21 @@ def fit_bag_regression(shards: Sequence[Shard], eigenvalues: Tensor) -> BagRegre
         offset = _class_offsets(evidence, log_prior)
         return label_posterior(evidence + offset, log_prior), evidence + offset, offset
 
-    rho = (candidates.sum(dim=1).double().mean() - 1) / (q - 1)
-    targets = (candidates.double() - rho) / (1 - rho).clamp(min=1 / q)
-    variance = float(((sizes @ (targets * targets)) / sizes.sum() - ((sizes @ targets) / sizes.sum()) ** 2).mean())
     noise = (1 / q) * (1 - 1 / q) / _SIGNAL_VARIANCE
+    targets = _label_information(candidates)
+    share = sizes / sizes.sum()
+    variance = float((share @ targets.square() - (share @ targets).square()).mean())
     start_noise = max(variance / _SIGNAL_VARIANCE, noise)
     for part in parts:
         part.factorise(eigenvalues, start_noise)
     regress(targets, start_noise)
-    deviation = _deviation(parts)
-    slope = _START_SLOPE / deviation
+    slope = _START_SLOPE / score_moments(parts)[2]
     intercept = torch.full_like(slope, -math.log(float(sizes.mean())) - _START_SLOPE**2 / 2)
     P, log_evidence, offset = posterior(intercept, slope)
 
     for part in parts:
         part.factorise(eigenvalues, noise)
-    n_iterations = 0
-    for n_iterations in range(1, _MAX_ITERATIONS + 1):  # noqa: B007 (the last value is kept)
+    for _ in range(_MAX_ITERATIONS):
         for part, p in zip(parts, P.split(counts), strict=True):
             _assign_instances(part, intercept, slope, p)
         coef = regress(P, noise)
@@ -150,16 +146,14 @@ def fit_bag_regression(shards: Sequence[Shard], eigenvalues: Tensor) -> BagRegre
         P, log_evidence, offset = posterior(intercept, slope)
         if float((P - before).abs().mean()) < _TOLERANCE:
             break
-    return BagRegression(coef, intercept, slope, offset, P, log_evidence, n_iterations)
+    return BagRegression(coef, intercept, slope, offset, P, log_evidence)
 
 
-def _deviation(parts: Sequence[_RegressionShard]) -> Tensor:
-    def moments(part: _RegressionShard) -> tuple[Tensor, ...]:
-        s = part.scores.double()
-        return torch.tensor(float(len(s)), dtype=s.dtype), s.sum(dim=0), (s * s).sum(dim=0)
-
-    count, first, second = total(moments, parts)
-    return (second / count - (first / count) ** 2).clamp(min=1e-12).sqrt()
+def _label_information(candidates: Tensor) -> Tensor:
+    """Targets (m, q) whose mean over false candidates is that of non-candidates; see the start above."""
+    q = candidates.shape[1]
+    rho = (candidates.sum(dim=1).double().mean() - 1) / (q - 1)
+    return (candidates.double() - rho) / (1 - rho).clamp(min=1 / q)
 
 
 def _class_offsets(evidence: Tensor, log_prior: Tensor, steps: int = 20) -> Tensor:

@@ -11,6 +11,8 @@ applied to any targets. A bag with more instances than features is inverted in f
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -84,18 +86,12 @@ class BagLeaveOut:
         return targets - solved[:-1]
 
 
-def _batches(sizes: Tensor, rank: int) -> list[tuple[Tensor, int]]:
+def _batches(sizes: Tensor, rank: int) -> Iterator[tuple[Tensor, int]]:
     """Bags of at most `rank` instances in batches of similar size: their indices, and the padded size."""
-    order = torch.argsort(sizes, stable=True)
-    order = order[sizes[order] <= rank]
-    sorted_sizes = sizes[order].tolist()
-    batches, start = [], 0
-    for end in range(1, len(sorted_sizes) + 1):
-        if end < len(sorted_sizes):
-            size = sorted_sizes[end]
-            fits = (end + 1 - start) * size * size <= _BATCH_ENTRIES
-            if size <= _PADDING * sorted_sizes[start] and fits:
-                continue
-        batches.append((order[start:end], sorted_sizes[end - 1]))
-        start = end
-    return batches
+    similar = torch.floor(torch.log(sizes.double()) / math.log(_PADDING))
+    similar[sizes > rank] = -1
+    for group in torch.unique(similar[similar >= 0]):
+        bags = torch.nonzero(similar == group).flatten()
+        size = int(sizes[bags].max())
+        for batch in bags.split(max(1, _BATCH_ENTRIES // size**2)):
+            yield batch, size

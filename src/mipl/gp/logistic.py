@@ -10,9 +10,10 @@ from torch import Tensor
 
 from mipl.gp.shards import total
 
-__all__ = ["HasScores", "fit_logistic"]
+__all__ = ["HasScores", "fit_logistic", "score_moments"]
 
 _RIDGE = 1e-3
+_MIN_VARIANCE = 1e-12
 _STEPS = 30
 _TOLERANCE = 1e-4
 #: Longest step in standardised coordinates; a full Newton step may leap where the curve is flat.
@@ -31,9 +32,7 @@ def fit_logistic(shards: Sequence[HasScores]) -> tuple[Tensor, Tensor]:
 
     Scores are standardised first; a small ridge on the slope keeps separable classes finite.
     """
-    count, first, second = total(_moments, shards)
-    mean = first / count
-    deviation = (second / count - mean * mean).clamp(min=1e-24).sqrt()
+    count, mean, deviation = score_moments(shards)
     share = total(_target_sum, shards)[0] / count
     a, b = torch.logit(share.clamp(1e-9, 1 - 1e-9)), torch.zeros_like(share)
     for _ in range(_STEPS):
@@ -48,6 +47,13 @@ def fit_logistic(shards: Sequence[HasScores]) -> tuple[Tensor, Tensor]:
             break
     slope = b / deviation
     return a - slope * mean, slope
+
+
+def score_moments(shards: Sequence[HasScores]) -> tuple[Tensor, Tensor, Tensor]:
+    """The number of instances, and mean and standard deviation (q,), (q,) of their scores."""
+    count, first, second = total(_moments, shards)
+    mean = first / count
+    return count, mean, (second / count - mean * mean).clamp(min=_MIN_VARIANCE).sqrt()
 
 
 def _moments(shard: HasScores) -> tuple[Tensor, ...]:

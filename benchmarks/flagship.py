@@ -6,7 +6,7 @@
 A cell is (data set, r, share of training bags, seed); the seed draws bags, split and the model's random numbers. The
 cells of one seed come before those of the next, so partial results are means over fewer seeds. Several processes may
 run with ``--part i/k``, each with a file of its own; `table` takes any number of files.
-"birdsong*" is Birdsong with no instance shared between training and test bags. Needs the raw data (MIPL_DATA).
+"birdsong*" is Birdsong with no recording shared between training and test bags. Needs the raw data (MIPL_DATA).
 """
 
 from __future__ import annotations
@@ -25,10 +25,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 
 import mipl
-from mipl.dataset import MIPLDataset, split_order
-from mipl.datasets import birdsong
-from mipl.datasets.sources import local_file, read_npz
-from mipl.datasets.synthesis import from_instances
+from mipl.dataset import MIPLDataset
 
 DATASETS = ("mnist", "fmnist", "birdsong", "sival", "newsgroups", "birdsong*")
 MEASURES = ("accuracy", "ece", "log_loss", "instance_ap", "resolve_accuracy", "resolve_ece", "seconds", "stages")
@@ -54,25 +51,9 @@ def cells(seeds: list[int], datasets: list[str], train_sizes: list[float]) -> It
 
 
 def split(cell: Cell) -> tuple[MIPLDataset, MIPLDataset]:
-    if not cell.dataset.endswith("*"):
-        return mipl.load(cell.dataset, r=cell.r, seed=cell.seed).split(cell.train_size, cell.seed)
-    return split_instances(cell)
-
-
-def split_instances(cell: Cell) -> tuple[MIPLDataset, MIPLDataset]:
-    """Birdsong with the recorded syllables divided first, and bags drawn from either side alone."""
-    raw = read_npz(local_file("birdsong/birdsong.npz", birdsong.NPZ_SHA256))
-    names = np.array([*(name.split(" - ")[1] for name in raw["class_names"]), "unlabelled"])
-    y = names[raw["instance_label"]]
-    order = split_order(len(y), cell.seed, groups=raw["instance_label"].astype(np.int64))
-    k = round(cell.train_size * len(y))
-    train_bags = 13 * round(100 * cell.train_size)
-
-    def draw(rows: NDArray[np.int64], n_bags: int, seed: int) -> MIPLDataset:
-        kind = {"n_bags": n_bags, "sizes": (25, 76), "mean_size": 48425 / 1300, "positive": 0.083, "r": cell.r}
-        return from_instances(raw["X"][rows], y[rows], names[:-1].tolist(), ["unlabelled"], **kind, seed=seed)
-
-    return draw(order[:k], train_bags, cell.seed), draw(order[k:], 1300 - train_bags, cell.seed + 1000)
+    options = {"groups": 10 if cell.train_size == 0.7 else 2} if cell.dataset.endswith("*") else {}
+    ds = mipl.load(cell.dataset.rstrip("*"), r=cell.r, seed=cell.seed, **options)
+    return ds.split(cell.train_size, cell.seed)
 
 
 def calibration_error(proba: NDArray[np.floating], labels: NDArray[np.int64], bins: int = 10) -> float:

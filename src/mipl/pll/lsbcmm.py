@@ -120,7 +120,7 @@ class LSBCMM(PLLClassifier):
             taken = np.ascontiguousarray(posterior.responsibilities[:, :-1])
             reached = taken + np.cumsum(posterior.responsibilities[:, :0:-1], axis=1)[:, ::-1]
             loss = partial(_stick_loss, design=design, taken=taken, reached=reached, penalty=penalty)
-            weights = minimize_weights(loss, weights, coordinates, max_iter=self.stick_iter, tol=1e-3).weights
+            weights = minimize_weights(loss, weights, coordinates, max_iter=self.stick_iter, tol=1e-2).weights
             posterior = self._expect(_log_regions(design @ weights), posterior.concentrations, labels)
             bounds.append(posterior.bound - 0.5 * float(penalty @ np.sum(weights**2, axis=1)))
             if len(bounds) > 10:

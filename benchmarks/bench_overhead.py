@@ -44,17 +44,14 @@ def suite(n_methods: int, splits: int) -> Suite:
 
 
 def overhead(folder: Path, jobs: int) -> list[float]:
-    """Milliseconds between cells: two runs of different length, so that starting the processes cancels out."""
-    walls, own = [], []
-    for n in (10, 210):
-        store = folder / f"{jobs}-{n}.sqlite"
-        cost = measure(partial(run, suite(n // 10, 10), store, jobs=jobs))
-        with Store(store) as opened:
-            records = opened.records()
-        walls.append(cost.seconds)
-        own.append(sum(r.outcome.fit_seconds + r.outcome.predict_seconds for r in records))
-    per_cell = (walls[1] - walls[0] - (own[1] - own[0]) / jobs) / 200
-    return [jobs, 1000 * per_cell, cost.peak_mib]
+    """Milliseconds that a finished cell takes beside its method, once the processes are warm."""
+    store, warm = folder / f"{jobs}.sqlite", 50
+    cost = measure(partial(run, suite(25, 10), store, jobs=jobs))
+    with Store(store) as opened:
+        records = sorted(opened.records(), key=lambda record: record.finished)
+    wall = records[-1].finished - records[warm].finished
+    own = sum(r.outcome.fit_seconds + r.outcome.predict_seconds for r in records[warm + 1 :]) / jobs
+    return [jobs, 1000 * (wall - own) / (len(records) - warm - 1), cost.peak_mib]
 
 
 def resume(folder: Path, n: int) -> list[float]:

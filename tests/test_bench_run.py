@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -65,11 +66,12 @@ def test_every_method_sees_the_same_splits(tmp_path, bags):
 
 def test_peak_memory_belongs_to_the_cell(tmp_path, bags):
     store = tmp_path / "s.sqlite"
-    suite = Suite(methods=methods("Allocates", ["300", "10"]), datasets=[bags], splits=1)
+    suite = Suite(methods=methods("Allocates", ["300", "10", "200"]), datasets=[bags], splits=1)
     run(suite, store)
-    extra = {r.cell.params["label"]: r.outcome.peak_mib - r.outcome.start_mib for r in records(store)}
+    extra = {r.cell.params["label"]: r.outcome.memory_mib for r in records(store)}
     assert 290 < extra["300"] < 400
     assert extra["10"] < 60
+    assert 190 < extra["200"] < 260
 
 
 def test_a_users_method_in_the_current_folder_joins_by_its_import_path(tmp_path, bags):
@@ -114,24 +116,30 @@ def test_failed_cells_run_again_only_on_request(tmp_path, bags):
     assert all(record.outcome.error == "" for record in records(store))
 
 
-def test_limits_of_time_and_memory_and_a_dying_process_are_failures_with_a_reason(tmp_path, bags):
-    store = tmp_path / "s.sqlite"
-    specs = [
-        *methods("Constant", ["slow"], seconds=30),
-        *methods("Hungry", ["hungry"]),
-        *methods("Dying", ["dying"]),
-        *methods("WrongShape", ["shape"]),
-        *methods("Constant", ["fine"]),
-    ]
+def errors(tmp_path, bags, specs, **limits):
+    """Run methods on one split and give the outcome of each that failed."""
     suite = Suite(methods=specs, datasets=[bags], splits=1)
-    begin = time.monotonic()
-    assert run(suite, store, time_limit=1.0, memory_limit=500) == 4
-    assert time.monotonic() - begin < 25
-    failed = {place.method: record.outcome for place, record in Results(suite, records(store)).failed.items()}
-    assert failed["slow"].error == "TimeLimit: stopped after 1 s"
-    assert failed["hungry"].error.startswith("MemoryLimit: stopped at")
+    run(suite, tmp_path / "s.sqlite", **limits)
+    return {p.method: r.outcome for p, r in Results(suite, records(tmp_path / "s.sqlite")).failed.items()}
+
+
+def test_a_cell_over_its_time_limit_is_stopped_and_the_next_one_runs(tmp_path, bags):
+    specs = [*methods("Constant", ["slow"], seconds=600), *methods("Constant", ["fine"])]
+    failed = errors(tmp_path, bags, specs, time_limit=2.0)
+    assert {name: outcome.error for name, outcome in failed.items()} == {"slow": "TimeLimit: stopped after 2 s"}
+
+
+def test_a_cell_over_its_memory_limit_is_stopped_and_the_next_one_runs(tmp_path, bags):
+    failed = errors(tmp_path, bags, [*methods("Hungry", ["hungry"]), *methods("Constant", ["fine"])], memory_limit=500)
+    assert list(failed) == ["hungry"]
+    assert re.fullmatch(r"MemoryLimit: stopped at \d+ MiB, allowed are 500 MiB", failed["hungry"].error)
+
+
+def test_a_dying_process_and_a_wrong_answer_are_failures_with_a_reason(tmp_path, bags):
+    failed = errors(tmp_path, bags, [*methods("Dying", ["dying"]), *methods("WrongShape", ["shape"])])
     assert failed["dying"].error == "the process was killed by SIGSEGV"
     assert "last words" in failed["dying"].traceback
+    assert "Segmentation fault" in failed["dying"].traceback
     assert "shape (5, 1) for 5 bags" in failed["shape"].error
 
 

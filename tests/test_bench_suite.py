@@ -68,6 +68,23 @@ def test_a_changed_file_is_another_data_set(tmp_path):
     assert len(keys) == 2
 
 
+def test_files_with_different_r_share_a_column(tmp_path):
+    files = []
+    for r in (1, 2):
+        files.append(tmp_path / f"bags{r}.npz")
+        mipl.MIPLDataset([np.zeros((2, 3))] * 4, [{0, r}] * 4, classes=[0, 1, 2]).save(files[-1])
+    entries = [{"load": file, "label": "mine", "r": r} for r, file in enumerate(files, start=1)]
+    suite = Suite(methods=["PL-kNN"], datasets=entries, splits=1)
+    assert {place[:2]: cell.dataset for place, cell in suite.cells().items()} == {
+        ("mine", 1): str(files[0]),
+        ("mine", 2): str(files[1]),
+    }
+    assert suite.dataset_labels == ["mine"]
+    assert list(suite.select(r=[2]).cells()) == [("mine", 2, 0, "PL-kNN")]
+    with pytest.raises(DataError, match="has no r 3"):
+        suite.select(r=[3])
+
+
 def test_selecting_keeps_the_cells_of_the_selection(tmp_path):
     (tmp_path / "mine.toml").write_text(TOML)
     suite = load_suite(tmp_path / "mine.toml")

@@ -16,6 +16,7 @@ from mipl.bench.results import Results, read_records, write_csv
 from mipl.bench.status import status
 from mipl.bench.store import Record, Store
 from mipl.bench.suite import Suite
+from mipl.bench.suite_entries import MethodEntry
 from mipl.bench.tables import accuracy_table, cost_table, tidy_table, win_tie_loss_table
 from mipl.cli.bench import app
 from mipl.errors import DataError
@@ -136,6 +137,17 @@ def test_published_figures_stand_below_ours_where_the_protocol_is_the_same(monke
     at = rows.index(["PL-kNN", "1", "0.800±0.000"])
     assert rows[at + 1] == ["  published", "1", "0.397±0.021"]
     assert len(accuracy_table(made()).rows) == len(rows) - 1
+
+
+def test_unconfirmed_figures_are_marked_and_absent_methods_have_their_published_rows():
+    absent = [MethodEntry("FastMIPL", label="FastMIPL")]
+    chosen = Suite(
+        methods=[{"method": "PL-kNN", "label": "MIPLGP"}], datasets=["mnist", "sival"], train_size=0.7, absent=absent
+    )
+    text = render(accuracy_table(Results(chosen, []), with_published=True), "text")
+    assert re.search(r"published +0\.949† +0\.669\n", text)
+    assert re.search(r"Published only\n-+\nFastMIPL +0\.999 +0\.779\n", text)
+    assert "†: as recalled, unconfirmed." in text
 
 
 # -------------------------------------------------------------------- how they are written

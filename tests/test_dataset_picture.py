@@ -78,6 +78,19 @@ def test_other_instances_become_a_heat_map_with_a_mark_for_each_positive(figures
         assert axes.lines[0].get_xdata().tolist() == np.flatnonzero(labels < 5).tolist()
 
 
-def test_a_picture_of_no_bags_is_a_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="at least one bag"):
-        draw(make_bags(), tmp_path / "x.png", n_bags=0)
+@pytest.mark.parametrize(
+    ("file", "n_bags", "message"),
+    [("x.png", 0, "at least one bag"), ("x.txt", 1, "one of .png"), ("no/x.png", 1, "does not exist")],
+)
+def test_a_picture_that_cannot_be_drawn_is_a_clear_error(file: str, n_bags: int, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message):
+        draw(make_bags(), tmp_path / file, n_bags=n_bags)
+
+
+def test_a_huge_bag_of_images_shows_its_first_lines(figures: list[Figure], tmp_path: Path) -> None:
+    bags = mipl.Bags.from_list([np.random.default_rng(0).random((1000, 3, 5))] * 2)
+    labels = np.tile(np.arange(1000) % 2, 2)
+    draw(from_bags(bags, ["a", "b"], instance_labels=labels), tmp_path / "huge.png")
+    panel = next(axes for axes in figures[0].axes if axes.images)
+    assert panel.images[0].get_size() == (4 * 3, 24 * 5)
+    assert len(panel.patches) == 96

@@ -53,9 +53,9 @@ def server(tmp_path: Path) -> Iterator[tuple[str, Path]]:
 
 def test_the_next_mirror_is_asked_when_one_is_down_or_delivers_something_else(no_raw_data: Path, server: tuple) -> None:
     address, folder = server
-    (folder / "wrong").write_bytes(b"a login page")
+    (folder / "wrong.gz").write_bytes(b"a login page")
     (folder / "right.gz").write_bytes(gzip.compress(CONTENT))
-    urls = [f"{address}/missing", f"{address}/wrong", f"{address}/right.gz"]
+    urls = [f"{address}/missing", f"{address}/wrong.gz", f"{address}/right.gz"]
     (path,) = sources.download([sources.RemoteFile("set/raw.bin", SHA256, urls)])
     assert path == no_raw_data / "set" / "raw.bin"
     assert path.read_bytes() == CONTENT

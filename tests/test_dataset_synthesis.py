@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import mipl
 from mipl import DataError
-from mipl.datasets import from_bags, from_instances, make_bags
+from mipl.datasets import from_bags, from_instances, make_bags, min_max
 from mipl.datasets.layout import add_false_positives, lay_out
 from mipl.datasets.randomness import deal, uniforms
 
@@ -148,6 +148,7 @@ def test_bags_do_not_depend_on_r_and_differ_between_seeds() -> None:
         ({"targets": ["a", "wren"]}, "no instance has the label 'wren' of a target"),
         ({"reserved": ["fog"]}, "no instance has the label 'fog' of a reserved class"),
         ({"reserved": ["a"]}, r"\['a'\] is both"),
+        ({"reserved": []}, "no instance is negative; name the reserved classes"),
         ({"targets": ["a"]}, "at least two"),
         ({"n_bags": 11}, "n_bags=11 is no multiple of the 2 classes"),
         ({"sizes": (9, 5)}, "1 <= smallest <= mean <= largest"),
@@ -218,3 +219,14 @@ def test_make_bags_has_the_asked_shape() -> None:
     assert (summary["min"], summary["max"]) == (4, 30)
     assert summary["instances"] == pytest.approx(600, rel=0.02)
     assert summary["positive"] == pytest.approx(30, abs=0.5)
+
+
+def test_min_max_is_scikit_learns_scaler_fitted_on_the_training_bags() -> None:
+    from sklearn.preprocessing import MinMaxScaler
+
+    train, test = make_bags(seed=2).split(0.3)
+    scaler = MinMaxScaler().fit(train.bags.instances)
+    for raw, scaled in zip((train, test), min_max(train, test), strict=True):
+        assert np.allclose(scaled.bags.instances, scaler.transform(raw.bags.instances), atol=1e-6)
+        assert np.array_equal(scaled.labels, raw.labels)
+        assert raw.bags.instances.max() > 2  # the given data stay as they were

@@ -108,6 +108,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "options for a file": (lambda: mipl.load("x.parquet", r=2), r"a file takes no options; r apply"),
     "unknown method": (lambda: mipl.make("PL-SVM"), r"unknown method 'PL-SVM'; the methods are "),
     "unknown parameter": (lambda: mipl.make("PL-kNN", n=3), r"PL-kNN has no parameter 'n'; it has embed, k"),
+    "unknown option": (lambda: mipl.load("digits", n=2), r"digits has no option 'n'; it has r, seed"),
     "r out of range": (lambda: mipl.load("digits", r=5), r"r=5; with 5 classes a bag can have 0 to 4"),
 }
 

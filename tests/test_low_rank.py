@@ -11,6 +11,7 @@ from scipy.optimize import check_grad
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.linear_model import LogisticRegression
 
+import mipl.gp.low_rank
 from mipl.gp.bag_likelihood import LabelPrior, fit_bag_likelihood, likelihood_statistics
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.leave_out import BagLeaveOut
@@ -44,16 +45,30 @@ def test_features_reproduce_the_kernel_at_the_landmarks() -> None:
     torch.testing.assert_close(phi @ phi.T, matern52(Z, Z, 1.5), atol=2e-4, rtol=0)
 
 
-def test_low_rank_features_have_a_diagonal_gram_matrix_and_do_not_depend_on_the_shards() -> None:
+@pytest.mark.parametrize("subspace_rows", [10_000, 200])
+def test_features_have_a_diagonal_gram_matrix_and_do_not_depend_on_the_shards(
+    subspace_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mipl.gp.low_rank, "_SUBSPACE_ROWS", subspace_rows)
     X = torch.randn(500, 3, generator=generator(), dtype=torch.float64)
     offsets, candidates = np.arange(0, 501, 10), np.ones((50, 2), dtype=bool)
-    Z = kmeans_landmarks(X, 30, generator())
-    whole = low_rank(X, offsets, candidates, cholesky_map(Z, 1.0))
-    parts = low_rank(X, offsets, candidates, cholesky_map(Z, 1.0), shard_rows=64)
+    kernel_map = cholesky_map(kmeans_landmarks(X, 30, generator()), 1.0)
+    whole = low_rank(X, offsets, candidates, kernel_map, rank=30)
+    parts = low_rank(X, offsets, candidates, kernel_map, rank=30, shard_rows=64)
     assert len(parts.shards) > 5
-    phi = torch.cat([shard.features for shard in parts.shards])
-    torch.testing.assert_close(phi.T @ phi, torch.diag(whole.eigenvalues), atol=1e-4, rtol=0)
-    torch.testing.assert_close(phi @ phi.T, whole.shards[0].features @ whole.shards[0].features.T, atol=1e-6, rtol=0)
+    phi, full = torch.cat([shard.features for shard in parts.shards]), kernel_map(X)
+    torch.testing.assert_close(phi.T @ phi, torch.diag(whole.eigenvalues), atol=1e-6, rtol=0)
+    torch.testing.assert_close(phi @ phi.T, full @ full.T, atol=1e-6, rtol=0)
+    torch.testing.assert_close(whole.kernel_map(X), whole.shards[0].features)
+
+
+def test_a_lower_rank_keeps_the_principal_part_of_the_kernel() -> None:
+    X = torch.randn(300, 3, generator=generator(), dtype=torch.float64)
+    kernel_map = cholesky_map(X[:100], 1.0)
+    kept = low_rank(X, np.arange(301), np.ones((300, 2), dtype=bool), kernel_map, rank=20)
+    best = torch.linalg.svd(kernel_map(X), full_matrices=False)
+    expected = (best.U[:, :20] * best.S[:20] ** 2) @ best.U[:, :20].T
+    torch.testing.assert_close(kept.shards[0].features @ kept.shards[0].features.T, expected, atol=1e-6, rtol=0)
 
 
 def test_shards_are_whole_bags_in_order() -> None:
@@ -124,7 +139,7 @@ def test_the_bag_likelihood_finds_what_distinguishes_the_classes() -> None:
     eigenvalues, Q = torch.linalg.eigh((features.T @ features).double())
     shard = Shard(features @ Q.float(), offsets, candidates)
     prior = candidates.double() / candidates.sum(dim=1, keepdim=True)
-    model = fit_bag_likelihood([shard], eigenvalues, prior)
+    model = fit_bag_likelihood([shard], eigenvalues, prior)[-1]
     assert sizes.sum() == 240
     best = model.logits(shard.features).reshape(60, 4, q)
     assert (best.amax(dim=1).argmax(dim=1) == label).all()
@@ -137,7 +152,7 @@ def test_logistic_calibration_equals_scikit_learns() -> None:
         responsibility = torch.bernoulli(torch.sigmoid(scores - 2), generator=generator(1))
 
     data = Instances()
-    intercept, slope = fit_logistic([data])
+    _, slope = fit_logistic([data])
     for c in range(2):
         # The ridge is 1e-3 a sample on the standardised slope; scikit-learn's penalty is 1/C on the sum.
         x = (data.scores[:, c] - data.scores[:, c].mean()) / data.scores[:, c].std(correction=0)

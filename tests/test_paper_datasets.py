@@ -21,7 +21,7 @@ CHECKSUMS = {
     "digits": "02b0beab14cd2cf5cf7690c633cd9014cee99c1d60770321f2f31520795985a3",
     "mnist": "69ca6a50c299d3def55061e32c5bcf3eb8718408569005294a392a2ead28acca",
     "fmnist": "50920e4ed1cc980bc4556e00f63205e9ac6fd2d41b4c47961ff9c46a6368bc0a",
-    "newsgroups": "f45946e55a73c487e626c06fef4008a109721d7c532163d36910338640f58324",
+    "newsgroups": "b656cd1aea8eb87ca89120eaac8200503b51df879a0b6206238659bdc37be7df",
     "birdsong": "0b8ceca205ffabd48d1b057e666e5707b3267a0e04c8675d05b23c93589dc702",
     "sival": "9c8714bc3ad595f0230f9531ea4179edc25e20c5f6b062a219c986131c590f99",
 }
@@ -111,7 +111,7 @@ def test_images_are_of_the_right_class_and_used_once(module: object, names: np.n
 
 def test_newsgroups_positives_are_used_once_and_negatives_evenly(raw_data: Path) -> None:
     ds = built("newsgroups")
-    X, y = newsgroups._features("post")
+    X, y = newsgroups._features("message")
     source = {}
     for row, label in zip(X, y, strict=True):
         source.setdefault(row.tobytes(), set()).add(label)
@@ -175,7 +175,7 @@ def test_no_newsgroup_is_named_in_the_text_that_is_read(raw_data: Path) -> None:
 
 def test_a_post_is_subject_and_body_without_other_headers() -> None:
     message = "From: a@b.c\nSubject: Re: Brakes\n and wheels\nOrganization: Acme\n\nThey squeak, see REC.AUTOS.tech"
-    assert newsgroups.post_text(message).split() == ["re:", "brakes", "and", "wheels", "they", "squeak,", "see"]
+    assert newsgroups.post_text(message, "post").split() == ["re:", "brakes", "and", "wheels", "they", "squeak,", "see"]
     assert newsgroups.post_text(message, "body").split() == ["they", "squeak,", "see"]
     assert "acme" in newsgroups.post_text(message, "message")
 
@@ -201,13 +201,13 @@ def test_the_vectoriser_runs_once_and_a_damaged_cache_is_replaced(
     monkeypatch.setattr(newsgroups, "tfidf", lambda texts: calls.append(1) or np.eye(len(texts), 2, dtype=np.float32))
     content = cached.read_bytes()
     cached.write_bytes(content[:1000])
-    newsgroups._features("post")
+    newsgroups._features("message")
     assert calls
     cached.write_bytes(content)
 
 
 @pytest.mark.parametrize(("name", "options", "message"), [
-    ("newsgroups", {"text": "header"}, "post, body, message"),
+    ("newsgroups", {"text": "header"}, "message, post, body"),
     ("birdsong", {"groups": 1}, "2 to 14"),
     ("birdsong", {"groups": 15}, "2 to 14"),
 ])  # fmt: skip
@@ -240,3 +240,12 @@ def test_a_split_of_another_data_set_is_refused(raw_data: Path, tmp_path: Path) 
         mipl.load("digits").splits("mnist_5050")
     with pytest.raises(DataError, match="neither a published split"):
         mipl.load("digits").splits(tmp_path)
+
+
+def test_the_words_of_the_largest_summed_weight_are_kept() -> None:
+    common = " ".join(f"a{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(200))
+    texts = [common] * 40 + ["rare"]
+    features = newsgroups.tfidf(texts)
+    assert features.shape == (41, 200)
+    assert not features[40].any()  # its only word is not among the 200
+    assert np.allclose(np.linalg.norm(features[:40], axis=1), 1, atol=1e-4)

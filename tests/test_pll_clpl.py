@@ -69,3 +69,14 @@ def test_with_one_candidate_it_is_a_one_versus_rest_support_vector_machine(probl
     np.testing.assert_allclose(model.coef_, machine.coef_, atol=2e-3)
     np.testing.assert_allclose(model.intercept_, machine.intercept_, atol=2e-3)
     np.testing.assert_array_equal(model.predict(samples), machine.predict(samples))
+
+
+def test_more_features_than_samples_give_the_same_optimum():
+    rng = np.random.default_rng(3)
+    samples, candidates = rng.normal(size=(12, 40)), np.eye(3, dtype=bool)[np.arange(12) % 3]
+    candidates[:6, 0] = True
+    model = CLPL(tol=1e-9).fit(samples, candidates)
+    design = np.column_stack([samples, np.ones(12)])
+    gradient = clpl_objective(np.vstack([model.coef_.T, model.intercept_]), design, candidates, C=1.0)[1]
+    np.testing.assert_allclose(gradient, 0, atol=1e-6)
+    assert np.linalg.norm(model.coef_) > 0.1

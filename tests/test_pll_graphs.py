@@ -94,6 +94,17 @@ def test_matching_never_loses_affinity(problem):
     assert values[-1] > values[0]
 
 
+def test_each_step_multiplies_the_matching_by_the_gradient(problem):
+    samples, candidates, _ = problem
+    model = GMPLL(nu=3.0, max_iter=3).fit(samples, candidates)
+    graph, single = matching_problem(model, samples, candidates)
+    P = uniform_weights(candidates)
+    for _ in range(3):
+        P = P * (single + graph @ P)
+        P /= P.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.confidences_, P, atol=1e-12)
+
+
 def test_matching_ends_at_a_fixed_point_that_no_single_sample_can_improve(problem):
     samples, candidates, _ = problem
     model = GMPLL(max_iter=20_000, tol=1e-14).fit(samples, candidates)

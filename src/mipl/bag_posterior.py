@@ -1,7 +1,7 @@
 r"""The exact posterior of a bag's label and of its instances' labels, given instance class probabilities.
 
-A bag b holds independent instances j with class probabilities :math:`p_{jc}`, the last class n being "negative". Exactly
-one label c of the bag is true: at least one instance carries it, all others are negative. Its evidence is
+A bag b holds independent instances j with class probabilities :math:`p_{jc}`, the last class n being "negative".
+Exactly one label c of the bag is true: at least one instance carries it, all others are negative. Its evidence is
 
 .. math:: Z_{bc} = \prod_{j \in b} (p_{jc} + p_{jn}) - \prod_{j \in b} p_{jn}.
 
@@ -33,10 +33,10 @@ _TINY = -60.0
 
 
 class BagEvidence(NamedTuple):
-    """The evidence of every label in every bag.
+    r"""The evidence of every label in every bag.
 
     log_evidence : (m, q), :math:`l_{bc}`
-    log_any : (m, q), :math:`\\log(1 - e^{-s_{bc}})`, the probability that any instance carries c where only c may occur
+    log_any : (m, q), :math:`\log(1 - e^{-s_{bc}})`: the chance that any instance carries c, if c alone may occur
     """
 
     log_evidence: Tensor

@@ -15,17 +15,17 @@ from mipl.bags import Bags
 from mipl.base import MIPLClassifier
 from mipl.errors import DataError
 from mipl.features.auto import choose_features
-from mipl.gp.bag_likelihood import fit_bag_likelihood
+from mipl.gp.bag_likelihood import STAGES, fit_bag_likelihood
 from mipl.gp.bag_regression import fit_bag_regression
+from mipl.gp.held_out import against_best, judge_on_held_out
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.low_rank import low_rank
 from mipl.gp.nystrom import cholesky_map, matern52
 
 __all__ = ["BagGP"]
 
-#: Log odds below the best class at which an expert has nothing more to say against a class.
-_CERTAIN = 30.0
-_BLOCK_ROWS = 1024
+#: Rows whose kernel with the landmarks stays in the processor's cache.
+_BLOCK_ROWS = 256
 
 
 class BagGP(MIPLClassifier):
@@ -45,8 +45,9 @@ class BagGP(MIPLClassifier):
 
     .. math::
         l_{bc} = \log\Big(\prod_{j \in b} (1 + e^{g_{jc}}) - 1\Big), \qquad
-        \hat p_b = \mathrm{softmax}_c\big(\tfrac1T (l^{(1)}_{bc} + o_c + l^{(2)}_{bc})\big).
+        \hat p_b = \mathrm{softmax}_c\big(w_1 (l^{(1)}_{bc} + o_c) + w_2 l^{(2)}_{bc}\big),
 
+    with weights w that make the probabilities of held-out candidate sets as large as they can be (`mipl.gp.held_out`).
     No true label is used anywhere and nothing needs to be tuned. Formulas of the parts: `mipl.bag_posterior`,
     `mipl.gp.bag_regression`, `mipl.gp.bag_likelihood`.
 
@@ -56,7 +57,9 @@ class BagGP(MIPLClassifier):
         From raw instances to the space of the kernel; "auto" decides by the instances alone, see
         `mipl.features.choose_features`.
     n_landmarks : int
-        Rank of the process; time grows with its square, accuracy slowly.
+        Points at which the process is tied down; time grows with their square, accuracy slowly.
+    rank : int
+        Principal features of the landmarks' that are kept; memory is n * rank single-precision numbers.
     lengthscale : float
         Length scale of the Matern-5/2 kernel, in multiples of the median distance between instances.
     kappa : float, optional
@@ -78,7 +81,10 @@ class BagGP(MIPLClassifier):
         The same of bag likelihood.
     posterior_ : (m, q)
         Posterior of the training bags' labels, each bag judged without its own vote.
-    temperature_ : float
+    weights_ : (2,)
+        Weights of the two models in the bags' log odds.
+    n_stages_ : int
+        Stages of the bag likelihood that held-out candidate sets supported.
 
     Examples
     --------
@@ -96,7 +102,8 @@ class BagGP(MIPLClassifier):
         self,
         *,
         features: str | BaseEstimator = "auto",
-        n_landmarks: int = 1000,
+        n_landmarks: int = 2000,
+        rank: int = 1000,
         lengthscale: float = 1.0,
         kappa: float | None = None,
         random_state: int = 0,
@@ -104,6 +111,7 @@ class BagGP(MIPLClassifier):
     ) -> None:
         self.features = features
         self.n_landmarks = n_landmarks
+        self.rank = rank
         self.lengthscale = lengthscale
         self.kappa = kappa
         self.random_state = random_state
@@ -112,15 +120,21 @@ class BagGP(MIPLClassifier):
     def _fit(self, bags: Bags, candidates: NDArray[np.bool_]) -> None:
         self._check_params()
         self.features_ = self._front_end(bags)
+        # In random order every shard, and every part of one, is a random sample of the bags.
+        order = np.random.default_rng(self.random_state).permutation(len(bags))
+        bags, candidates = bags[order], candidates[order]
         X = self._tensor(self.features_.fit_transform(bags.instances))
         generator = torch.Generator().manual_seed(self.random_state)
         self.lengthscale_ = self.lengthscale * median_distance(X, generator)
         landmarks = kmeans_landmarks(X, self.n_landmarks, generator)
         kernel_map = cholesky_map(landmarks, self.lengthscale_)
-        shards, eigenvalues, kernel_map = low_rank(X, bags.offsets, candidates, kernel_map)
+        shards, eigenvalues, kernel_map = low_rank(X, bags.offsets, candidates, kernel_map, self.rank)
 
         regression = fit_bag_regression(shards, eigenvalues)
-        likelihood = fit_bag_likelihood(shards, eigenvalues, regression.posterior, self.kappa)
+        prior = regression.posterior
+        held_out = judge_on_held_out(shards, eigenvalues, prior, regression.log_evidence, self.kappa)
+        stages = STAGES[: held_out.n_stages]
+        likelihood = fit_bag_likelihood(shards, eigenvalues, prior, self.kappa, stages)[-1]
 
         # Both models in terms of the kernel with the landmarks: prediction needs no features.
         T = kernel_map.T.double()
@@ -131,16 +145,16 @@ class BagGP(MIPLClassifier):
         self.class_offset_ = _numpy(regression.offset)
         self.likelihood_coef_ = _numpy(weights[:, :-1] - weights[:, -1:])
         self.likelihood_intercept_ = _numpy(likelihood.bias[:-1] - likelihood.bias[-1] + likelihood.log_kappa)
-        self.posterior_ = _numpy(regression.posterior)
-        self.temperature_ = 2.0
+        self.posterior_ = _numpy(regression.posterior)[np.argsort(order)]
+        self.weights_ = held_out.weights
+        self.n_stages_ = held_out.n_stages
 
     def _check_params(self) -> None:
         if isinstance(self.features, str) and self.features != "auto":
             raise DataError(f"features={self.features!r} is not known; use 'auto' or pass a transformer")
-        if self.n_landmarks < 1:
-            raise DataError(f"n_landmarks={self.n_landmarks}: at least one is needed")
-        if self.lengthscale <= 0:
-            raise DataError(f"lengthscale={self.lengthscale} is not positive")
+        for name in ("n_landmarks", "rank", "lengthscale"):
+            if getattr(self, name) <= 0:
+                raise DataError(f"{name}={getattr(self, name)} is not positive")
 
     def _front_end(self, bags: Bags) -> BaseEstimator:
         if isinstance(self.features, str):
@@ -164,7 +178,8 @@ class BagGP(MIPLClassifier):
         by_regression, by_likelihood = logits.chunk(2, dim=1)
         evidence = bag_evidence(by_likelihood, offsets)
         cautious = bag_evidence(by_regression, offsets).log_evidence + torch.tensor(self.class_offset_, device=X.device)
-        log_odds = (_against_best(cautious) + _against_best(evidence.log_evidence)) / self.temperature_
+        first, second = self.weights_.tolist()
+        log_odds = first * against_best(cautious) + second * against_best(evidence.log_evidence)
         return _Judgement(by_likelihood, evidence, log_odds, offsets)
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:
@@ -188,10 +203,6 @@ class _Judgement(NamedTuple):
     evidence: BagEvidence  # of these logits
     log_odds: Tensor  # (m, q), of both models
     offsets: Tensor
-
-
-def _against_best(log_evidence: Tensor) -> Tensor:
-    return (log_evidence - log_evidence.amax(dim=1, keepdim=True)).clamp(min=-_CERTAIN)
 
 
 def _numpy(tensor: Tensor) -> NDArray[np.float64]:

@@ -21,9 +21,9 @@ def label_free_score(model: MIPLClassifier, bags: Any, candidates: Any) -> float
     .. math:: \frac1m \sum_b \log \sum_{c \in S_b} \hat p_b(c) - \log \frac{|S_b|}{q}
 
     Where false candidates are drawn at random, a bag's true label is in its candidate set, and nothing else about the
-    set depends on the bag; so the probability that a model gives to the *set* measures how well it knows the label. Zero
-    is what equal probabilities score, the mean of :math:`\log(q / |S_b|)` is the best. The bags must not have been used
-    in `fit`: it is a scorer for cross-validation (``GridSearchCV(model, grid, scoring=label_free_score)``).
+    set depends on the bag; so the probability that a model gives to the *set* measures how well it knows the label.
+    Zero is what equal probabilities score, the mean of :math:`\log(q / |S_b|)` is the best. The bags must not have been
+    used in `fit`: it is a scorer for cross-validation (``GridSearchCV(model, grid, scoring=label_free_score)``).
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,12 @@ def load(source: str | Path, **options: Any) -> MIPLDataset:
     np.int64(2)
     """
     if isinstance(source, str) and source in dataset_names():
-        return builder(source)(**options)
+        build = builder(source)
+        known = inspect.signature(build).parameters
+        for name in options:
+            if name not in known:
+                raise DataError(f"{source} has no option {name!r}; it has {', '.join(known)}")
+        return build(**options)
     path = Path(source)
     if path.suffix.lower() not in SUFFIXES:
         if path.exists():

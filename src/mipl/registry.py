@@ -25,6 +25,10 @@ _METHODS = {
     "SURE": "mipl.pll.sure:SUREBags",
     "GM-PLL": "mipl.pll.gmpll:GMPLLBags",
     "PL-AGGD": "mipl.pll.plaggd:PLAGGDBags",
+    "VWSGP": "mipl.mil.vwsgp:VWSGPBags",
+    "VGPMIL": "mipl.mil.vgpmil:VGPMILBags",
+    "LM-VGPMIL": "mipl.mil.lmvgpmil:LMVGPMILBags",
+    "MIVAE": "mipl.mil.mivae:MIVAEBags",
 }
 
 

@@ -104,7 +104,7 @@ def _panels(results: Results, needs_r: bool = False) -> tuple[Figure, dict[str, 
     present = {s.dataset for s in results.summaries.values() if s.r is not None or not needs_r}
     if not present:
         raise DataError("nothing to draw against r: the data sets are files that do not say their r")
-    datasets = [d.label for d in results.suite.datasets if d.label in present]
+    datasets = [label for label in results.suite.dataset_labels if label in present]
     columns = min(3, len(datasets) + 1)
     rows = -(-(len(datasets) + 1) // columns)
     figure = Figure(figsize=(_WIDTH * columns / 3, 2.3 * rows), layout="constrained")

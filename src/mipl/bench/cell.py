@@ -75,3 +75,8 @@ class Outcome:
     host: str = ""
     error: str = ""
     traceback: str = ""
+
+    @property
+    def memory_mib(self) -> float | None:
+        """Memory that the cell itself took: the peak above what the process held before."""
+        return None if self.peak_mib is None else self.peak_mib - (self.start_mib or 0.0)

@@ -134,7 +134,8 @@ class CellProcess:
         environment = {**os.environ, "PYTHONPATH": path, **dict.fromkeys(_THREAD_VARIABLES, str(threads))}
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "mipl.bench.worker"],
+            # Unbuffered and with a traceback on a crash: the log then holds what the process last did.
+            [sys.executable, "-u", "-X", "faulthandler", "-m", "mipl.bench.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

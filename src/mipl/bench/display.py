@@ -162,7 +162,7 @@ def duration(seconds: float) -> str:
 
 
 def _summary(outcome: Outcome) -> str:
-    return f"accuracy {outcome.accuracy:.3f}, fit {outcome.fit_seconds:.2f} s, peak {outcome.peak_mib:.0f} MiB"
+    return f"accuracy {outcome.accuracy:.3f}, fit {outcome.fit_seconds:.2f} s, memory {outcome.memory_mib:.0f} MiB"
 
 
 def _left(seconds: float | None) -> str:

@@ -42,7 +42,7 @@ class Summary:
     std: float
     fit_seconds: float
     predict_seconds: float
-    peak_mib: float
+    memory_mib: float
     test: Comparison | None
 
 
@@ -103,7 +103,7 @@ class Results:
                 std=std,
                 fit_seconds=_mean(o.fit_seconds for o in by_split.values()),
                 predict_seconds=_mean(o.predict_seconds for o in by_split.values()),
-                peak_mib=max((o.peak_mib or 0.0 for o in by_split.values()), default=0.0),
+                memory_mib=max((o.memory_mib or 0.0 for o in by_split.values()), default=0.0),
                 test=None if method == self.suite.reference else compare(reference, scores[dataset, r, method]),
             )
         return result

@@ -17,23 +17,23 @@ def status(results: Results) -> str:
     counts = {name: Counter(place.method for place in getattr(results, name)) for name in ("done", "running", "failed")}
     expected = Counter(place.method for place in results.suite.cells())
     seconds: dict[str, float] = defaultdict(float)
-    peak: dict[str, float] = defaultdict(float)
+    memory: dict[str, float] = defaultdict(float)
     for place, record in results.done.items():
         seconds[place.method] += (record.outcome.fit_seconds or 0.0) + (record.outcome.predict_seconds or 0.0)
-        peak[place.method] = max(peak[place.method], record.outcome.peak_mib or 0.0)
+        memory[place.method] = max(memory[place.method], record.outcome.memory_mib or 0.0)
     rows = []
     for name in expected:
         numbers = [counts[state][name] for state in ("done", "running", "failed")]
-        cost = [duration(seconds[name]), f"{peak[name]:.0f} MiB"] if counts["done"][name] else ["", ""]
+        cost = [duration(seconds[name]), f"{memory[name]:.0f} MiB"] if counts["done"][name] else ["", ""]
         rows.append([name, *map(str, numbers), str(expected[name] - sum(numbers)), *cost])
     totals = [len(results.done), len(results.running), len(results.failed)]
-    highest = f"{max(peak.values(), default=0):.0f} MiB"
+    highest = f"{max(memory.values(), default=0):.0f} MiB"
     rows.append(
         ["In total", *map(str, totals), str(results.size - sum(totals)), duration(sum(seconds.values())), highest]
     )
     table = Table(
         caption=f"{results.suite.name}: {len(results.done)} of {results.size} cells done",
-        header=["Algorithm", "done", "running", "failed", "to run", "time", "peak"],
+        header=["Algorithm", "done", "running", "failed", "to run", "time", "memory"],
         rows=[Row([Entry(text) for text in row], rule=row[0] == "In total") for row in rows],
         notes=[*_running(results), *_errors(results), *_outdated(results)],
     )

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,6 +40,9 @@ class Suite:
         Share of training bags: 0.5 in the paper, 0.7 in its successors.
     reference : str
         Name of the method that the others are tested against; default the first.
+    name, title : str
+    absent : sequence of MethodEntry
+        Methods that are not run because this installation lacks them; tables can show their published figures.
 
     Examples
     --------
@@ -56,6 +60,7 @@ class Suite:
     reference: str = ""
     name: str = ""
     title: str = ""
+    absent: Sequence[MethodEntry] = ()
 
     def __post_init__(self) -> None:
         methods = tuple(entry for spec in self.methods for entry in method_entries(spec))
@@ -63,18 +68,11 @@ class Suite:
         if not methods or not datasets:
             raise DataError("a suite needs at least one method and one data set")
         for m in methods:
-            if m.method not in known_methods() and ":" not in m.method:
-                raise DataError(
-                    f'unknown method {m.method!r}; name one of {", ".join(known_methods())} or a "module:Class"'
-                )
-            try:
-                json.dumps([m.params, m.on])
-            except TypeError as error:
-                raise DataError(
-                    f"{m.name}: parameters must be plain numbers, strings, lists or tables: {error}"
-                ) from error
+            _check_method(m)
         _check_unique("method", [m.name for m in methods])
-        _check_unique("data set", [d.label for d in datasets])
+        _check_unique(
+            "data set", [d.label if not d.r else f"{d.label} with r={r}" for d in datasets for r in d.r or (0,)]
+        )
         if not isinstance(self.splits, int) or self.splits < 1:
             raise DataError(f"splits={self.splits!r} must be a positive integer")
         if not 0 < self.train_size < 1:
@@ -84,13 +82,14 @@ class Suite:
         reference = self.reference or methods[0].name
         if reference not in [m.name for m in methods]:
             raise DataError(f"the reference {reference!r} is none of the methods {', '.join(m.name for m in methods)}")
-        for name, value in {
-            "methods": methods,
-            "datasets": datasets,
-            "r": tuple(self.r),
-            "reference": reference,
-        }.items():
+        checked = {"methods": methods, "datasets": datasets, "r": tuple(self.r), "reference": reference}
+        for name, value in checked.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def dataset_labels(self) -> list[str]:
+        """The columns of tables; files with different r may share one."""
+        return list(dict.fromkeys(d.label for d in self.datasets))
 
     def cells(self) -> dict[Place, Cell]:
         """All cells by their place in the tables.
@@ -98,24 +97,23 @@ class Suite:
         They come data set by data set and split by split, so that a worker that takes them in order loads each of
         these once.
         """
-        options = {d.label: _options(d) for d in self.datasets}
-        codes = {(d.label, m.name): _code(m, d) for d in self.datasets for m in self.methods}
-        return {
-            Place(d.label, r, split, m.name): Cell(
-                dataset=d.load,
-                r=None if d.is_file else r,
-                method=m.method,
-                split=split,
-                train_size=self.train_size,
-                options=options[d.label],
-                params={**m.params, **m.on.get(d.load, {})},
-                code=codes[d.label, m.name],
-            )
-            for d in self.datasets
-            for r in (d.r or ((None,) if d.is_file else self.r))
-            for split in range(self.splits)
-            for m in self.methods
-        }
+        cells = {}
+        for d in self.datasets:
+            options = _options(d)
+            codes = {m.name: _code(m, d) for m in self.methods}
+            for r in d.r or ((None,) if d.is_file else self.r):
+                for split, m in product(range(self.splits), self.methods):
+                    cells[Place(d.label, r, split, m.name)] = Cell(
+                        dataset=d.load,
+                        r=None if d.is_file else r,
+                        method=m.method,
+                        split=split,
+                        train_size=self.train_size,
+                        options=options,
+                        params={**m.params, **m.on.get(d.load, {})},
+                        code=codes[m.name],
+                    )
+        return cells
 
     def select(
         self, *, methods: Iterable[str] = (), datasets: Iterable[str] = (), r: Iterable[int] = (), **changes: Any
@@ -124,16 +122,17 @@ class Suite:
 
         A method is named as in tables, with or without its group; what is left empty stays whole.
         """
-        wanted = set(r)
+        every_r = sorted({*self.r, *(value for d in self.datasets for value in d.r if value is not None)})
+        kept_r = set(_chosen("r", r, every_r, lambda value: (value,)))
         kept = _chosen("method", methods, self.methods, lambda m: (m.name, m.label))
         names = [m.name for m in kept]
         changes.setdefault("reference", self.reference if self.reference in names else names[0])
+        if len(kept) < len(self.methods):
+            changes["absent"] = ()
         entries = _chosen("data set", datasets, self.datasets, lambda d: (d.label, d.load))
-        if wanted:
-            own = {d.label: tuple(value for value in d.r if value in wanted) for d in entries}
-            entries = [replace(d, r=own[d.label]) for d in entries if own[d.label] or not d.r]
-            changes["r"] = tuple(sorted(wanted))
-        return replace(self, methods=kept, datasets=entries, **changes)
+        own_r = [tuple(value for value in d.r if value in kept_r) for d in entries]
+        entries = [replace(d, r=own) for d, own in zip(entries, own_r, strict=True) if own or not d.r]
+        return replace(self, methods=kept, datasets=entries, r=tuple(v for v in self.r if v in kept_r), **changes)
 
 
 class Place(NamedTuple):
@@ -143,6 +142,15 @@ class Place(NamedTuple):
     r: int | None
     split: int
     method: str
+
+
+def _check_method(m: MethodEntry) -> None:
+    if m.method not in known_methods() and ":" not in m.method:
+        raise DataError(f'unknown method {m.method!r}; name one of {", ".join(known_methods())} or a "module:Class"')
+    try:
+        json.dumps([m.params, m.on])
+    except TypeError as error:
+        raise DataError(f"{m.name}: parameters must be plain numbers, strings, lists or tables: {error}") from error
 
 
 def _check_unique(what: str, names: Sequence[str]) -> None:

@@ -80,4 +80,5 @@ def _available(content: dict[str, Any], name: str, notify: Callable[[str], None]
     if content["reference"] not in [m.name for m in kept]:
         notify(f"suite {name}: the reference {content['reference']} is left out; {kept[0].name} takes its place")
         content["reference"] = kept[0].name
-    return Suite(**{"name": name, **content, "methods": kept, "datasets": datasets})
+    absent = [m for m in entries if m.method in missing]
+    return Suite(**{"name": name, **content, "methods": kept, "datasets": datasets, "absent": absent})

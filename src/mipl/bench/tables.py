@@ -46,25 +46,22 @@ def accuracy_table(results: Results, with_published: bool = False) -> Table:
     """Accuracy, mean and standard deviation, of each method and r (rows) on each data set (columns), as Table 2."""
     suite, summaries = results.suite, results.summaries
     all_r = _all_r(results)
-    figures = published(suite.train_size) if with_published else {}
     best = _best(results)
-    labels = [d.label for d in suite.datasets]
+    labels = suite.dataset_labels
     rows: list[Row] = []
     group = ""
     for m in suite.methods:
         if m.group != group:
             group = m.group
             rows.append(Row([Entry(group)], rule=True))
+        theirs = _published_rows(results, m, all_r) if with_published else {}
         for i, r in enumerate(all_r):
             entries = [_accuracy(summaries.get((d, r, m.name)), suite.splits, best.get((d, r))) for d in labels]
             rows.append(Row([Entry(m.label if i == 0 else ""), *_r_entry(r, all_r), *entries], rule=i == 0))
-            theirs = [figures.get((m.label, m.group, d.load, r)) for d in suite.datasets]
-            if any(theirs):
-                texts = [
-                    Entry("") if f is None else Entry(_pm(f.mean, f.std), marker="" if f.confirmed else "unconfirmed")
-                    for f in theirs
-                ]
-                rows.append(Row([Entry("  published"), *_r_entry(r, all_r), *texts]))
+            if r in theirs:
+                rows.append(Row([Entry("  published"), *_r_entry(r, all_r), *theirs[r]]))
+    if with_published:
+        rows += _published_only(results, all_r)
     return Table(
         caption=f"Accuracy (mean±std) over {_splits(results)}.",
         header=["Algorithm", *(["r"] if len(all_r) > 1 else []), *labels],
@@ -118,16 +115,17 @@ def win_tie_loss_table(results: Results) -> Table:
 
 def cost_table(results: Results) -> Table:
     """Seconds and memory of each method on each data set, over all r and splits."""
-    datasets = [d.label for d in results.suite.datasets]
+    datasets = results.suite.dataset_labels
     rows = []
     for m in results.suite.methods:
-        for i, (what, unit) in enumerate((("fit", "s"), ("predict", "s"), ("peak", "MiB"))):
+        for i, (what, unit) in enumerate((("fit", "s"), ("predict", "s"), ("memory", "MiB"))):
             texts = [Entry(_cost(results, m, d, what)) for d in datasets]
             rows.append(Row([Entry(m.name if i == 0 else ""), Entry(f"{what} [{unit}]"), *texts], rule=i == 0))
     threads = sorted({record.outcome.threads for record in results.done.values() if record.outcome.threads})
     notes = [f"BLAS threads of a cell: {' or '.join(map(str, threads))}."] if threads else []
     return Table(
-        caption="Mean seconds of fit and prediction, and the process's highest resident memory, over all r and splits.",
+        caption="Mean seconds of fit and prediction, and the highest memory above that of the loaded data, "
+        "over all r and splits.",
         header=["Algorithm", "", *datasets],
         rows=rows,
         names=2,
@@ -141,7 +139,7 @@ def tidy_table(results: Results) -> Table:
     entry = {m.name: m for m in results.suite.methods}
     load = {d.label: d.load for d in results.suite.datasets}
     header = ["dataset", "r", "method", "group", "n", "mean", "std", "verdict", "p", "fit_seconds", "predict_seconds",
-              "peak_mib", "published_mean", "published_std", "published_source"]  # fmt: skip
+              "memory_mib", "published_mean", "published_std", "published_source"]  # fmt: skip
     rows = []
     for s in results.summaries.values():
         m = entry[s.method]
@@ -149,7 +147,7 @@ def tidy_table(results: Results) -> Table:
         test = (s.test.verdict, s.test.p) if s.test else (None, None)
         beside = (theirs.mean, theirs.std, theirs.source) if theirs else (None, None, None)
         values = [s.dataset, s.r, m.label, m.group, s.n, s.mean, s.std, *test, s.fit_seconds, s.predict_seconds,
-                  s.peak_mib, *beside]  # fmt: skip
+                  s.memory_mib, *beside]  # fmt: skip
         rows.append(Row([Entry(_plain(value)) for value in values]))
     return Table(caption="", header=header, rows=rows)
 
@@ -208,6 +206,30 @@ def _accuracy_notes(results: Results, rows: list[Row]) -> list[str]:
     return [*notes, *results.notes()]
 
 
+def _published_rows(results: Results, m: MethodEntry, all_r: list[int | None]) -> dict[int | None, list[Entry]]:
+    """The published figures of a method by r, one for each data set; an r without any is missing."""
+    figures = published(results.suite.train_size)
+    load = {d.label: d.load for d in results.suite.datasets}
+    rows = {}
+    for r in all_r:
+        found = [figures.get((m.label, m.group, load[label], r)) for label in results.suite.dataset_labels]
+        if any(found):
+            rows[r] = [
+                Entry("") if f is None else Entry(_pm(f.mean, f.std), marker="" if f.confirmed else "unconfirmed")
+                for f in found
+            ]
+    return rows
+
+
+def _published_only(results: Results, all_r: list[int | None]) -> list[Row]:
+    """Rows for the methods of the suite that this installation lacks."""
+    rows = []
+    for m in results.suite.absent:
+        for i, (r, entries) in enumerate(_published_rows(results, m, all_r).items()):
+            rows.append(Row([Entry(m.name if i == 0 else ""), *_r_entry(r, all_r), *entries], rule=i == 0))
+    return [Row([Entry("Published only")], rule=True), *rows] if rows else []
+
+
 def _pm(mean: float, std: float | None) -> str:
     return f"{mean:.3f}" if std is None or math.isnan(std) else f"{mean:.3f}±{std:.3f}"
 
@@ -226,7 +248,7 @@ def _cost(results: Results, method: MethodEntry, dataset: str, what: str) -> str
     found = [s for s in results.summaries.values() if s.method == method.name and s.dataset == dataset]
     if not found:
         return "–"
-    if what == "peak":
-        return f"{max(s.peak_mib for s in found):.0f}"
+    if what == "memory":
+        return f"{max(s.memory_mib for s in found):.0f}"
     seconds = sum(s.n * (s.fit_seconds if what == "fit" else s.predict_seconds) for s in found)
     return f"{seconds / sum(s.n for s in found):.3g}"

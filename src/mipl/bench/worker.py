@@ -6,6 +6,7 @@ loaded), a peak of memory that belongs to one cell, and something that can be ki
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import queue
@@ -16,6 +17,7 @@ import sys
 import threading
 import time
 import traceback
+from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from importlib import import_module
@@ -103,7 +105,12 @@ def _split(name: str, options: str, r: int | None, train_size: float, split: int
 
 
 def _reset_peak() -> float | None:
-    """Set the process's high-water mark back to what it holds now, and give that; None where this cannot be done."""
+    """Set the process's high-water mark back to what it holds now, and give that; None where this cannot be done.
+
+    What earlier cells freed is first given back to the system: kept, it would hide what this cell takes.
+    """
+    with suppress(OSError, AttributeError):  # glibc only
+        ctypes.CDLL(None).malloc_trim(0)
     try:
         Path("/proc/self/clear_refs").write_text("5")
         return _status_mib("VmRSS")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +15,7 @@ __all__ = ["app"]
 app = typer.Typer(help="List, build and describe data sets.", no_args_is_help=True)
 
 OptionOption = Annotated[
-    list[str] | None, typer.Option("--option", help="An option of the data set, NAME=VALUE, for example groups=2.")
+    list[str] | None, typer.Option("--option", help="An option of the named data set, NAME=VALUE, for example r=2.")
 ]
 _COLUMNS = ("name", "bags", "instances", "max", "min", "dims", "classes", "candidates", "positive %")
 
@@ -82,9 +81,11 @@ def build(
     """Build a data set and write it to a file."""
     from mipl.datasets.registry import builder
     from mipl.io import write
+    from mipl.loading import load
 
+    builder(name)  # a file is not built
     with working(f"building {name}", quiet):
-        dataset = builder(name)(r=r, seed=seed, **_builder_options(name, option))
+        dataset = load(name, **{"r": r, "seed": seed, **parse_assignments(option)})
         write(dataset, out)
     _show(dataset.summary(), json, quiet)
     say(f"written to {out}", quiet or json)
@@ -95,6 +96,7 @@ def show(
     source: Annotated[str, typer.Argument(help="A data set file, or the name of a data set.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Picture to write: .png, .svg or .pdf.")],
     bags: Annotated[int, typer.Option("--bags", help="How many bags to draw.")] = 6,
+    option: OptionOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Draw some bags with their candidate labels, the true one marked."""
@@ -102,7 +104,7 @@ def show(
     from mipl.loading import load
 
     with working(f"drawing {source}", quiet):
-        draw(load(source), out, n_bags=bags)
+        draw(load(source, **parse_assignments(option)), out, n_bags=bags)
     say(f"written to {out}", quiet)
 
 
@@ -115,18 +117,6 @@ def info(
     from mipl.loading import load
 
     _show(load(str(file)).summary(), json, quiet=False)
-
-
-def _builder_options(name: str, texts: list[str] | None) -> dict[str, Any]:
-    from mipl.datasets.registry import builder
-    from mipl.errors import DataError
-
-    options = parse_assignments(texts)
-    known = set(inspect.signature(builder(name)).parameters) - {"r", "seed"}
-    for option in options:
-        if option not in known:
-            raise DataError(f"{name} has no option {option!r}; it has {', '.join(sorted(known)) or 'none'}")
-    return options
 
 
 def _show(summary: dict[str, Any], json: bool, quiet: bool) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_METHOD", "MethodOption", "ParamOption", "fit_method"]
 
-DEFAULT_METHOD = "PL-kNN"
+DEFAULT_METHOD = "BagGP"
 
 MethodOption = Annotated[str, typer.Option("--method", "-m", help="Name of a method; 'mipl methods' lists them.")]
 ParamOption = Annotated[

@@ -18,17 +18,19 @@ if TYPE_CHECKING:
 
 __all__ = ["draw"]
 
+_FORMATS = (".png", ".svg", ".pdf")
 _TRUE = "#1b7837"
 _FALSE = "#9a9a9a"
-_ACROSS = 24  # images in one line of a bag
+_ACROSS, _DOWN = 24, 4  # images in a line of a bag, and lines of a bag
 _LINES = 5  # candidate labels that fit beside a bag
 
 
 def draw(dataset: MIPLDataset, path: str | Path, n_bags: int = 6) -> Path:
     """Draw `n_bags` bags, of different classes as far as there are, and save the picture.
 
-    Images are shown as they are. Other instances are columns of a heat map with one row a feature, each feature scaled
-    to its range over the data set. Positive instances are framed or marked where the data set knows them.
+    Images are shown as they are, the first 96 of a bag. Other instances are columns of a heat map with one row a
+    feature, each scaled to its range over the data set without outliers. Positive instances are framed or marked where
+    the data set knows them.
 
     Parameters
     ----------
@@ -41,13 +43,16 @@ def draw(dataset: MIPLDataset, path: str | Path, n_bags: int = 6) -> Path:
 
     if n_bags < 1:
         raise DataError(f"n_bags={n_bags}; a picture shows at least one bag")
+    if Path(path).suffix.lower() not in _FORMATS:
+        raise DataError(f"cannot draw {path}; its suffix must be one of {', '.join(_FORMATS)}")
     shown = _one_of_each_class(dataset)[:n_bags]
     images = len(dataset.bags.instance_shape) == 2
     largest = int(dataset.bags.sizes[shown].max())
     across = min(_ACROSS, largest) if images else largest
     # Inches: a line of images is 0.32 high, a line of text 0.2; the labels get as much width as the longest name needs.
     n_labels = np.minimum(dataset.candidates[shown].sum(axis=1), _LINES)
-    heights = np.maximum(-(-dataset.bags.sizes[shown] // across) * 0.32 if images else 0.95, 0.2 * n_labels)
+    n_lines = np.minimum(-(-dataset.bags.sizes[shown] // across), _DOWN)
+    heights = np.maximum(0.32 * n_lines if images else 0.95, 0.2 * n_labels)
     left = 0.5 + 0.085 * max(len(str(name)) for name in dataset.classes)
     right = 0.32 * across if images else 7.5
     width, height = max(left + right, 7.6), 0.75 + heights.sum() + 0.16 * len(shown)
@@ -103,7 +108,7 @@ def _draw_images(
     from matplotlib.patches import Rectangle
 
     height, width = dataset.bags.instance_shape
-    images = dataset.bags[i].reshape(-1, height, width)
+    images = dataset.bags[i][: _DOWN * across].reshape(-1, height, width)
     lines = -(-len(images) // across)
     tiles = np.full((lines * across, height, width), np.nan, dtype=np.float32)
     tiles[: len(images)] = images
@@ -111,7 +116,8 @@ def _draw_images(
     axes.imshow(mosaic, cmap="gray_r", vmin=float(low), vmax=float(high), interpolation="nearest")
     axes.set_anchor("W")
     axes.axis("off")
-    for j in _positive(dataset, i):
+    positive = _positive(dataset, i)
+    for j in positive[positive < len(images)]:
         line, column = divmod(int(j), across)
         corner = column * width - 0.5, line * height - 0.5
         axes.add_patch(Rectangle(corner, width, height, fill=False, edgecolor=_TRUE, linewidth=1.6, clip_on=False))

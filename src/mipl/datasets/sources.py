@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -108,7 +107,7 @@ def _fetch(file: RemoteFile, path: Path) -> list[str]:
             with atomic_path(path) as part:
                 pooch.HTTPDownloader(progressbar=False, timeout=30)(url, str(part), None)
                 if url.endswith(".gz"):
-                    _unpack(part)
+                    part.write_bytes(gzip.decompress(part.read_bytes()))
                 check_sha256(part, file.sha256)
             break
         except Exception as error:  # any failure of one source only means that the next one is asked
@@ -137,10 +136,3 @@ def github(repository: str, commit: str, path: str) -> list[str]:
         f"https://raw.githubusercontent.com/{repository}/{commit}/{path}",
         f"https://cdn.jsdelivr.net/gh/{repository}@{commit}/{path}",
     ]
-
-
-def _unpack(path: Path) -> None:
-    unpacked = path.with_suffix(".unpacked")
-    with gzip.open(path, "rb") as packed, unpacked.open("wb") as out:
-        shutil.copyfileobj(packed, out)
-    unpacked.replace(path)

@@ -185,7 +185,8 @@ def _fill(
         slots = np.flatnonzero(kind == k)
         if not len(decks[k]):
             what = "negative" if k == len(decks) - 1 else f"class {k}"
-            raise DataError(f"no instance is {what}{where}; use fewer groups")
+            remedy = "use fewer groups" if where else "name the reserved classes"
+            raise DataError(f"no instance is {what}{where}; {remedy}")
         hand = int(np.bincount(bag[slots]).max())
         rows[slots] = deal(seed, f"instances of kind {k}{where}", decks[k], len(slots), hand)
     return rows

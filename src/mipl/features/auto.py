@@ -14,22 +14,26 @@ from mipl.features.unit_rows import UnitRows
 
 __all__ = ["choose_features"]
 
-#: Images with smaller sides are tables: a convolution has nothing to slide over.
+#: On images with smaller sides a convolution has nothing to slide over.
 _MIN_SIDE = 16
-_COMPONENTS = 100
+_CONVOLUTION_COMPONENTS = 100
+_PIXEL_COMPONENTS = 50
 
 
 def choose_features(bags: Bags, random_state: int = 0, device: str = "cpu") -> BaseEstimator:
     """An unfitted transformer that suits the instances of `bags`.
 
-    Images (by `instance_shape`, 16 x 16 and larger) get convolutional k-means features and PCA; non-negative instances
-    that are mostly zero, as TF-IDF is, get rows of unit length; everything else is scaled to [0, 1] feature by feature.
+    Images (by `instance_shape`) get convolutional k-means features and PCA, or PCA of their pixels where they are
+    smaller than 16 x 16; non-negative instances that are mostly zero, as TF-IDF is, get rows of unit length; everything
+    else is scaled to [0, 1] feature by feature.
     """
     shape = bags.instance_shape
     if len(shape) in (2, 3) and min(shape[:2]) >= _MIN_SIDE:
         convolution = ConvKMeans(image_shape=shape, random_state=random_state, device=device)
-        n_components = min(_COMPONENTS, bags.n_instances, convolution.n_outputs)
+        n_components = min(_CONVOLUTION_COMPONENTS, bags.n_instances, convolution.n_outputs)
         return make_pipeline(convolution, PCA(n_components, svd_solver="covariance_eigh"))
+    if len(shape) in (2, 3):
+        return PCA(min(_PIXEL_COMPONENTS, *bags.instances.shape), svd_solver="covariance_eigh")
     if (bags.instances >= 0).all() and np.mean(bags.instances == 0) > 0.5:
         return UnitRows()
     return MinMaxScaler()

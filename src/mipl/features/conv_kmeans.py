@@ -17,6 +17,8 @@ __all__ = ["ConvKMeans"]
 
 _PATCHES = 40_000
 _WHITENING = 0.1
+#: Share of the mean variance of patches below which a patch counts as flat.
+_FLAT = 1e-2
 _LLOYD_STEPS = 10
 _BATCH = 512
 
@@ -46,6 +48,8 @@ class ConvKMeans(TransformerMixin, BaseEstimator):
     ----------
     filters_ : (n_filters, patch * patch * channels)
     whitening_ : (patch * patch * channels, patch * patch * channels)
+    flat_ : float
+        Variance below which a patch counts as flat.
 
     References
     ----------
@@ -60,7 +64,7 @@ class ConvKMeans(TransformerMixin, BaseEstimator):
         patch: int = 6,
         stride: int = 2,
         threshold: float = 0.25,
-        pool: int = 4,
+        pool: int = 3,
         random_state: int = 0,
         device: str = "cpu",
     ) -> None:
@@ -83,6 +87,8 @@ class ConvKMeans(TransformerMixin, BaseEstimator):
         self.n_features_in_ = images.shape[1]
         generator = torch.Generator().manual_seed(self.random_state)
         patches = self._sample(images, generator)
+        self.flat_ = _FLAT * float(patches.square().mean())
+        patches = _contrast(patches, self.flat_)
         covariance = patches.T @ patches / len(patches)
         values, vectors = torch.linalg.eigh(covariance.double())
         whitening = (vectors * (values + _WHITENING * values.mean()).rsqrt()) @ vectors.T
@@ -99,7 +105,7 @@ class ConvKMeans(TransformerMixin, BaseEstimator):
         filters = torch.tensor(self.filters_.T.copy(), device=device)
         parts = []
         for start in range(0, len(images), _BATCH):
-            patches = self._patches(images[start : start + _BATCH])  # (b, positions, k)
+            patches = _contrast(self._patches(images[start : start + _BATCH]), self.flat_)  # (b, positions, k)
             white = _unit(patches @ whitening)
             response = (white @ filters).sub_(self.threshold).clamp_(min=0)
             maps = response.mT.reshape(len(response), -1, *self._grid())
@@ -118,11 +124,11 @@ class ConvKMeans(TransformerMixin, BaseEstimator):
         return height, width
 
     def _patches(self, images: NDArray[np.float32]) -> Tensor:
-        """All patches (n, positions, k) of images (n, d), with zero mean and unit contrast."""
+        """All patches (n, positions, k) of images (n, d), with zero mean."""
         shape = (*self.image_shape[:2], 1) if len(self.image_shape) == 2 else tuple(self.image_shape)
         stack = torch.tensor(images, device=self.device).reshape(-1, *shape).permute(0, 3, 1, 2)
         patches = torch.nn.functional.unfold(stack, self.patch, stride=self.stride).mT
-        return _contrast(patches)
+        return patches - patches.mean(dim=-1, keepdim=True)
 
     def _sample(self, images: NDArray[np.float32], generator: torch.Generator) -> Tensor:
         positions = int(np.prod(self._grid()))
@@ -132,10 +138,9 @@ class ConvKMeans(TransformerMixin, BaseEstimator):
         return patches[torch.randperm(len(patches), generator=generator)[:_PATCHES].to(patches.device)]
 
 
-def _contrast(patches: Tensor) -> Tensor:
-    """Zero mean and unit deviation; a constant small against the usual deviation keeps flat patches flat."""
-    centred = patches - patches.mean(dim=-1, keepdim=True)
-    return centred / (centred.square().mean(dim=-1, keepdim=True) + 1e-2 * centred.square().mean() + 1e-12).sqrt()
+def _contrast(patches: Tensor, flat: float) -> Tensor:
+    """Centred patches at unit deviation; the variance `flat`, small against the usual one, keeps flat patches flat."""
+    return patches / (patches.square().mean(dim=-1, keepdim=True) + (flat + 1e-12)).sqrt()
 
 
 def _unit(rows: Tensor) -> Tensor:

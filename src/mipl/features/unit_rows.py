@@ -22,5 +22,6 @@ class UnitRows(TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
         """Rows (n, d) of length one."""
         rows = np.asarray(X, dtype=np.float32)
-        length = np.sqrt(np.einsum("nd,nd->n", rows, rows))[:, None]
-        return rows / np.where(length > 0, length, 1)
+        length = np.linalg.norm(rows, axis=1, keepdims=True)
+        length[length == 0] = 1
+        return np.divide(rows, length, dtype=np.float32)

@@ -11,9 +11,9 @@ Instances have logits :math:`f_j = W^\top \phi_j + \beta` over q classes and "ne
 where :math:`\kappa > 1` lets a bag hold more than the one positive instance that the likelihood would settle for. The
 gradient with respect to f is :math:`p - [R, 1 - \sum_c R_c]`, R being the instance posterior of `mipl.bag_posterior`.
 
-The mode is found by L-BFGS in coordinates in which the curvature at W = 0 is nearly the identity, in three stages:
-first with the label posterior held at the prior, so that instances are learnt from the prior's answer; then on J; then
-on J with a wider prior on W.
+The mode is found by L-BFGS in coordinates in which the curvature at W = 0 is nearly the identity, in stages: first with
+the label posterior held at the prior, so that instances are learnt from the prior's answer; then on J, with wider and
+wider priors on W. Broad structure is settled before detail, and a path can be cut where going on does harm.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import fmin_l_bfgs_b
 from torch import Tensor
 
 from mipl.bag_posterior import bag_evidence, instance_posterior, label_posterior, spread
 from mipl.gp.shards import Shard, total
 
-__all__ = ["BagLikelihood", "fit_bag_likelihood", "likelihood_statistics"]
+__all__ = ["STAGES", "BagLikelihood", "LabelPrior", "Stage", "fit_bag_likelihood", "likelihood_statistics"]
 
 Objective = Callable[[Tensor], tuple[Tensor, Tensor]]
 
@@ -39,13 +39,15 @@ _POSITIVE_SHARE = 0.1
 _MIN_PRIOR = 1e-8
 
 
-class _Stage(NamedTuple):
+class Stage(NamedTuple):
+    """L-BFGS iterations at a variance s^2 of the weights, with the label posterior held at the prior or not."""
+
     iterations: int
     variance: float
     hold_prior: bool
 
 
-_STAGES = (_Stage(25, 100.0, True), _Stage(40, 100.0, False), _Stage(30, 300.0, False))
+STAGES = (Stage(20, 30.0, True), Stage(20, 30.0, False), Stage(20, 100.0, False), Stage(20, 300.0, False))
 
 
 class BagLikelihood(NamedTuple):
@@ -115,9 +117,16 @@ def likelihood_statistics(
 
 
 def fit_bag_likelihood(
-    shards: Sequence[Shard], eigenvalues: Tensor, prior: Tensor, kappa: float | None = None
-) -> BagLikelihood:
-    """Fit to shards whose features have the diagonal Gram matrix `eigenvalues` (R,), with a label prior (m, q)."""
+    shards: Sequence[Shard],
+    eigenvalues: Tensor,
+    prior: Tensor,
+    kappa: float | None = None,
+    stages: Sequence[Stage] = STAGES,
+) -> list[BagLikelihood]:
+    """Fit to shards whose features have the diagonal Gram matrix `eigenvalues` (R,), with a label prior (m, q).
+
+    Gives the model after each of the stages.
+    """
     q = prior.shape[1]
     log_kappa = math.log(math.sqrt(q) if kappa is None else kappa)
     bias = torch.full((q + 1,), math.log(_POSITIVE_SHARE / q), dtype=torch.float64, device=prior.device)
@@ -125,17 +134,19 @@ def fit_bag_likelihood(
     of_shards = prior.split([len(shard.candidates) for shard in shards])
     priors = [LabelPrior.of(p, shard.candidates) for p, shard in zip(of_shards, shards, strict=True)]
     weights = torch.zeros(len(eigenvalues), q + 1, dtype=torch.float64, device=prior.device)
-    for stage in _STAGES:
+    path = []
+    for stage in stages:
         whitening = (eigenvalues / (q + 1) + 1 / stage.variance).rsqrt()[:, None]
 
-        def objective(weights: Tensor, stage: _Stage = stage) -> tuple[Tensor, Tensor]:
+        def objective(weights: Tensor, stage: Stage = stage) -> tuple[Tensor, Tensor]:
             pairs = list(zip(shards, priors, strict=True))
             value, gradient = total(_of_pair, pairs, weights, bias, log_kappa, stage.hold_prior)
             penalty = (weights * weights).sum() / (2 * stage.variance)
             return value + penalty, gradient + weights / stage.variance
 
         weights = _minimise(objective, weights, whitening, stage.iterations)
-    return BagLikelihood(weights, bias, log_kappa)
+        path.append(BagLikelihood(weights, bias, log_kappa))
+    return path
 
 
 def _of_pair(pair: tuple[Shard, LabelPrior], *args: Any) -> tuple[Tensor, Tensor]:
@@ -149,6 +160,7 @@ def _minimise(objective: Objective, start: Tensor, whitening: Tensor, iterations
         value, gradient = objective(torch.from_numpy(V.reshape(start.shape)).to(start.device) * whitening)
         return float(value), (gradient * whitening).cpu().numpy().ravel()
 
-    options = {"maxiter": iterations, "maxcor": 10, "gtol": 1e-3, "ftol": 0.0}
-    result = minimize(flat, (start / whitening).cpu().numpy().ravel(), jac=True, method="L-BFGS-B", options=options)
-    return torch.from_numpy(result.x.reshape(start.shape)).to(start.device) * whitening
+    x, _, _ = fmin_l_bfgs_b(
+        flat, (start / whitening).cpu().numpy().ravel(), m=10, factr=0, pgtol=1e-3, maxiter=iterations
+    )
+    return torch.from_numpy(x.reshape(start.shape)).to(start.device) * whitening

@@ -37,7 +37,7 @@ _TOLERANCE = 1e-3
 class BagRegression(NamedTuple):
     """What the stage learnt.
 
-    coef : (R, q), mean : (q,): the score of an instance is features @ coef + mean
+    coef : (R, q): the score of an instance is features @ coef
     intercept, slope : (q,), (q,): its logit is intercept + slope * score
     offset : (q,): added to the log evidence of a bag
     posterior : (m, q): leave-one-bag-out posterior of the training bags' labels

@@ -34,13 +34,13 @@ class _Batch(NamedTuple):
 class _Long(NamedTuple):
     """A bag longer than the features are many: its rows, U_B and the Cholesky factor of I - U_B' U_B."""
 
-    rows: slice
+    span: slice
     U: Tensor
     factor: Tensor
 
 
 class BagLeaveOut:
-    """The inverses :math:`(I - U_B U_B^\\top)^{-1}` of all bags of a shard.
+    r"""The inverses :math:`(I - U_B U_B^\top)^{-1}` of all bags of a shard.
 
     Parameters
     ----------
@@ -66,10 +66,10 @@ class BagLeaveOut:
             inverse = torch.cholesky_inverse(torch.linalg.cholesky(H))
             self._batches.append(_Batch(rows, inverse.to(features.dtype)))
         for bag in torch.nonzero(sizes > rank).flatten().tolist():
-            rows = slice(int(offsets[bag]), int(offsets[bag + 1]))
-            U = features[rows].double() * scale
+            span = slice(int(offsets[bag]), int(offsets[bag + 1]))
+            U = features[span].double() * scale
             factor = torch.linalg.cholesky(torch.eye(rank, dtype=U.dtype, device=U.device) - U.T @ U)
-            self._long.append(_Long(rows, U, factor))
+            self._long.append(_Long(span, U, factor))
 
     def predict(self, targets: Tensor, fitted: Tensor) -> Tensor:
         """Leave-one-bag-out predictions (n, k) from targets (n, k) and the full model's fit (n, k)."""
@@ -78,9 +78,9 @@ class BagLeaveOut:
         solved = torch.empty_like(padded)
         for rows, inverse in self._batches:
             solved[rows] = torch.bmm(inverse, padded[rows])
-        for rows, U, factor in self._long:
-            r = residual[rows].double()
-            solved[rows] = (r + U @ torch.cholesky_solve(U.T @ r, factor)).to(residual.dtype)
+        for span, U, factor in self._long:
+            r = residual[span].double()
+            solved[span] = (r + U @ torch.cholesky_solve(U.T @ r, factor)).to(residual.dtype)
         return targets - solved[:-1]
 
 

@@ -3,7 +3,8 @@ r"""Nystrom features of a Matern-5/2 kernel: a Gaussian process as a linear mode
 With M landmarks Z, :math:`k(x, x') \approx \phi(x)^\top \phi(x')`, :math:`\phi(x) = T^\top k(Z, x)` and
 :math:`T = L^{-\top}`, :math:`L L^\top = k(Z, Z) + 10^{-4} I`. Rotating T by the eigenvectors of
 :math:`G = \sum_x \phi(x) \phi(x)^\top` over the training rows makes G diagonal, so that a ridge regression with any
-noise, or the curvature of a likelihood with any prior, is solved by a division.
+noise, or the curvature of a likelihood with any prior, is solved by a division; and the R features with the largest
+eigenvalues say nearly all that M landmarks know.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["KernelMap", "cholesky_map", "gram_statistics", "matern52", "rotate_to_eigenbasis"]
+__all__ = ["KernelMap", "cholesky_map", "gram_statistics", "matern52", "principal"]
 
 #: Added to the diagonal of k(Z, Z); it also bounds the entries of T, which are used in single precision.
 _JITTER = 1e-4
 
 
 class KernelMap(NamedTuple):
-    """Features :math:`\\phi(x) = T^\\top k(Z, x)`.
+    r"""Features :math:`\phi(x) = T^\top k(Z, x)`.
 
     landmarks : (M, d)
     lengthscale : float
@@ -46,10 +47,14 @@ def matern52(X: Tensor, Z: Tensor, lengthscale: float) -> Tensor:
     centre = Z.mean(dim=0)
     scale = math.sqrt(5.0) / lengthscale
     A, B = (X - centre) * scale, (Z - centre) * scale
-    squared = torch.addmm((B * B).sum(dim=1), A, B.T, alpha=-2).add_((A * A).sum(dim=1, keepdim=True)).clamp_(min=0)
+    # [a, |a|^2, 1] . [-2b, 1, |b|^2] = |a - b|^2: one product, and as few passes over (n, M) after it as can be.
+    A = torch.cat([A, (A * A).sum(dim=1, keepdim=True), torch.ones_like(A[:, :1])], dim=1)
+    B = torch.cat([-2 * B, torch.ones_like(B[:, :1]), (B * B).sum(dim=1, keepdim=True)], dim=1)
+    squared = (A @ B.T).clamp_(min=0)
     r = squared.sqrt()
-    polynomial = squared.div_(3).add_(r).add_(1)
-    return polynomial.mul_(r.neg_().exp_())
+    torch.add(r, squared, alpha=1 / 3, out=squared)
+    exponential = r.neg_().exp_()
+    return torch.addcmul(exponential, exponential, squared, out=exponential)
 
 
 def cholesky_map(landmarks: Tensor, lengthscale: float) -> KernelMap:
@@ -62,14 +67,13 @@ def cholesky_map(landmarks: Tensor, lengthscale: float) -> KernelMap:
     return KernelMap(landmarks, lengthscale, inverse.T.to(landmarks.dtype).contiguous())
 
 
-def gram_statistics(features: Tensor) -> Tensor:
-    """A shard's part of G: features (n, R) to (R, R), multiplied in single and summed in double precision."""
-    return sum((block.T @ block).double() for block in features.split(8192))  # type: ignore[return-value]
+def gram_statistics(features: Tensor) -> tuple[Tensor]:
+    """The part (R, R) of G from some rows (n, R); it is summed over such parts in double precision."""
+    return ((features.T @ features).double(),)
 
 
-def rotate_to_eigenbasis(kernel_map: KernelMap, gram: Tensor) -> tuple[KernelMap, Tensor, Tensor]:
-    """The map rotated to the eigenvectors of G (R, R), the rotation (R, R) and the eigenvalues (R,)."""
-    eigenvalues, rotation = torch.linalg.eigh(gram)
-    rotation = rotation.to(kernel_map.T.dtype)
-    rotated = KernelMap(kernel_map.landmarks, kernel_map.lengthscale, kernel_map.T @ rotation)
-    return rotated, rotation, eigenvalues.clamp(min=0)
+def principal(kernel_map: KernelMap, gram: Tensor, rank: int) -> tuple[KernelMap, Tensor]:
+    """The map to the `rank` features with the largest eigenvalues of G (M, M), and these eigenvalues."""
+    eigenvalues, vectors = torch.linalg.eigh(gram)
+    T = kernel_map.T.double() @ vectors[:, -rank:]
+    return kernel_map._replace(T=T.to(kernel_map.T.dtype).contiguous()), eigenvalues[-rank:].clamp(min=0)

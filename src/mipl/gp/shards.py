@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import pairwise
 from operator import add
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -43,19 +43,22 @@ class Shard:
         """Instances of each bag (m_s,)."""
         return self.offsets.diff()
 
+    def split(self, n_bags: int) -> tuple[Shard, Shard]:
+        """The first `n_bags` bags and the rest, as views."""
+        row = int(self.offsets[n_bags])
+        return (
+            Shard(self.features[:row], self.offsets[: n_bags + 1], self.candidates[:n_bags]),
+            Shard(self.features[row:], self.offsets[n_bags:] - row, self.candidates[n_bags:]),
+        )
+
 
 def cut(offsets: NDArray[np.int64], rows: int = SHARD_ROWS) -> list[slice]:
     """Cut bags into runs of about `rows` instances: slices of bags, in order."""
     run = np.maximum(offsets[1:] - 1, 0) // rows
     edges = np.concatenate([[0], np.flatnonzero(np.diff(run)) + 1, [len(run)]])
-    return [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(a, b) for a, b in pairwise(edges.tolist())]
 
 
 def total(statistic: Callable[..., tuple[Tensor, ...]], shards: Sequence[S], *args: Any) -> tuple[Tensor, ...]:
     """Sum what `statistic(shard, *args)` gives for each shard, entry by entry."""
     return reduce(lambda a, b: tuple(map(add, a, b)), (statistic(shard, *args) for shard in shards))
-
-
-def as_tensor(array: NDArray[Any], device: torch.device) -> Tensor:
-    """A tensor on `device`; read-only arrays are copied, as torch cannot promise not to write."""
-    return torch.tensor(array, device=device)

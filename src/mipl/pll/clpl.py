@@ -13,7 +13,7 @@ from sklearn.utils import check_scalar
 from mipl.candidates import uniform_weights
 from mipl.pll.base import PLLClassifier
 from mipl.pll.embedding import EmbeddedPLL
-from mipl.pll.lbfgs import curvature_coordinates, minimize_weights
+from mipl.pll.lbfgs import curvature_coordinates, minimize_weights, span_of_samples
 
 __all__ = ["CLPL", "CLPLBags", "clpl_objective"]
 
@@ -78,8 +78,9 @@ class CLPL(PLLClassifier):
     def _fit(self, Z: Array, candidates: NDArray[np.bool_]) -> None:
         check_scalar(self.C, "C", Real, min_val=0, include_boundaries="neither")
         check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
-        design = np.column_stack([Z, np.ones(len(Z))])
-        penalty = np.append(np.ones(Z.shape[1]), 0.0)
+        basis, features = span_of_samples(Z)
+        design = np.column_stack([features, np.ones(len(Z))])
+        penalty = np.append(np.ones(features.shape[1]), 0.0)
         minimum = minimize_weights(
             partial(clpl_objective, design=design, candidates=candidates, C=self.C),
             np.zeros((design.shape[1], candidates.shape[1])),
@@ -87,7 +88,7 @@ class CLPL(PLLClassifier):
             max_iter=self.max_iter,
             tol=self.tol,
         )
-        self.coef_, self.intercept_ = minimum.weights[:-1].T.copy(), minimum.weights[-1].copy()
+        self.coef_, self.intercept_ = minimum.weights[:-1].T @ basis.T, minimum.weights[-1].copy()
         self.n_iter_ = minimum.n_iter
 
     def _predict_proba(self, Z: Array) -> Array:

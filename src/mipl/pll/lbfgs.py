@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 
-__all__ = ["Minimum", "curvature_coordinates", "minimize_weights"]
+__all__ = ["Minimum", "curvature_coordinates", "minimize_weights", "span_of_samples"]
 
 Array = NDArray[np.float64]
 
@@ -20,6 +20,19 @@ class Minimum(NamedTuple):
 
     weights: Array
     n_iter: int
+
+
+def span_of_samples(Z: Array) -> tuple[Array, Array]:
+    """Give orthonormal columns B (d, r), r = min(n, d), that span the samples (n, d), and their coordinates (n, r).
+
+    Under a penalty on the squared length of the weights, the best weights lie in this span: a problem with more
+    features than samples can be solved in the coordinates, and its weights are ``B @ w``.
+    """
+    n, d = Z.shape
+    if d <= n:
+        return np.eye(d), Z
+    basis, triangle = np.linalg.qr(Z.T)
+    return basis, triangle.T.copy()
 
 
 def curvature_coordinates(design: Array, curvature: float, penalty: Array) -> Array:

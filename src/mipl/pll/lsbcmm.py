@@ -13,7 +13,7 @@ from sklearn.utils import check_scalar
 
 from mipl.pll.base import PLLClassifier
 from mipl.pll.embedding import EmbeddedPLL
-from mipl.pll.lbfgs import curvature_coordinates, minimize_weights
+from mipl.pll.lbfgs import curvature_coordinates, minimize_weights, span_of_samples
 
 __all__ = ["LSBCMM", "LSBCMMBags"]
 
@@ -103,8 +103,9 @@ class LSBCMM(PLLClassifier):
             check_scalar(getattr(self, name), name, Real, min_val=0, include_boundaries="neither")
         n_classes = candidates.shape[1]
         n_regions = self.regions_per_class * n_classes
-        design = np.column_stack([Z, np.ones(len(Z))])
-        penalty = np.append(np.full(Z.shape[1], 1 / self.sigma2), 0.0)
+        basis, features = span_of_samples(Z)
+        design = np.column_stack([features, np.ones(len(Z))])
+        penalty = np.append(np.full(features.shape[1], 1 / self.sigma2), 0.0)
         coordinates = curvature_coordinates(design, 0.25, penalty)
         labels = candidates.astype(np.float64)
 
@@ -124,7 +125,7 @@ class LSBCMM(PLLClassifier):
                 gain = np.mean(bounds[-3:]) - np.mean(bounds[-6:-3])
                 if gain < self.tol * abs(np.mean(bounds[-6:-3])):
                     break
-        self.coef_, self.intercept_ = weights[:-1].T.copy(), weights[-1].copy()
+        self.coef_, self.intercept_ = weights[:-1].T @ basis.T, weights[-1].copy()
         self.concentrations_ = posterior.concentrations
         self.bounds_ = np.array(bounds)
         self.n_iter_ = len(bounds)

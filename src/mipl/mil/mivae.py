@@ -1,0 +1,215 @@
+"""MIVAE: a variational auto-encoder with a latent variable for each instance and one for the bag."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils import gen_batches
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from mipl.bags import Bags
+from mipl.errors import DataError
+from mipl.mil.base import LogOdds, MILClassifier, check_positive
+from mipl.mil.network import Gaussian, MIVAENetwork
+from mipl.mil.ovr import OneVsRest
+from mipl.mil.standardizer import Standardizer
+from mipl.progress import track
+
+__all__ = ["MIVAE", "MIVAEBags"]
+
+
+class MIVAE(MILClassifier):
+    r"""Multi-instance variational auto-encoder.
+
+    A bag label :math:`y` draws a latent variable of the bag, :math:`z_B \sim p(z_B \mid y)`, and each instance
+    :math:`x_n` comes from :math:`z_B` and its own :math:`z_n \sim N(0, I)`. Inference uses two encoders:
+    :math:`q(z_n \mid x_n)`, and :math:`q(z_B \mid x_1, \ldots) \propto \prod_n q(z_B \mid x_n)`. A classifier gives
+    each instance log-odds :math:`h(z_n, z_B)`, and a bag has the largest of its instances. The loss of a bag is
+
+    .. math:: \sum_n \lVert x_n - \hat x_n \rVert^2 + \sum_n \mathrm{KL}(q(z_n \mid x_n) \,\Vert\, N(0, I))
+              + \mathrm{KL}(q(z_B) \,\Vert\, p(z_B \mid y)) + w\, \mathrm{BCE}(\max_n h(z_n, z_B), y),
+
+    with one draw of the latent variables and both divergences in closed form. Training keeps the epoch with the
+    least reconstruction error plus weighted cross-entropy on held-out training bags, and stops `patience` epochs after
+    it. Predictions use posterior means. A bag with several copies is encoded once and its loss is weighted.
+
+    Parameters
+    ----------
+    latent : int
+        Size of :math:`z_n` and of :math:`z_B`.
+    hidden : int
+        Width of hidden layers (the paper's code has 512, three times the work). Instances that are images of at least
+        11 x 11 pixels get convolutional encoders.
+    aux_weight : float
+        w, the weight of the classification loss.
+    learning_rate, weight_decay : float
+        Of AdamW.
+    max_epochs : int
+    batch_size : int
+        Bags in a mini-batch; the paper's code has 100, too few steps an epoch for a few hundred bags.
+    validation_fraction : float
+        Share of the training bags held out for early stopping; at least one bag.
+    patience : int
+        Epochs without improvement before training stops.
+    device : str
+        Where torch computes: ``"cpu"``, ``"cuda"``, ...
+    verbose : bool
+        Show a progress bar on a terminal.
+    random_state : int
+        Seed of weights, batches, held-out bags and latent draws; the global generator of torch is left as it was.
+
+    Attributes
+    ----------
+    weights_ : dict of str to array
+        The network's parameters.
+    instance_shape_ : tuple of int
+    losses_ : (epochs,)
+        Loss of the held-out bags after each epoch.
+
+    References
+    ----------
+    W. Zhang. Non-I.I.D. multi-instance learning for predicting instance and bag labels with variational
+    auto-encoder. IJCAI 2021.
+    """
+
+    citation = "Zhang, IJCAI 2021"
+    #: Threads would share torch's random numbers.
+    parallel: ClassVar[Literal["threads", "processes"]] = "processes"
+
+    def __init__(
+        self,
+        *,
+        latent: int = 64,
+        hidden: int = 256,
+        aux_weight: float = 1e4,
+        learning_rate: float = 5e-4,
+        weight_decay: float = 5e-4,
+        max_epochs: int = 100,
+        batch_size: int = 32,
+        validation_fraction: float = 0.1,
+        patience: int = 10,
+        device: str = "cpu",
+        verbose: bool = False,
+        random_state: int = 0,
+    ) -> None:
+        self.latent = latent
+        self.hidden = hidden
+        self.aux_weight = aux_weight
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.device = device
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def _front_end(self) -> Standardizer:
+        return Standardizer()
+
+    def _fit(self, features: NDArray[np.float32], bags: Bags, copies: NDArray[np.int64]) -> None:
+        check_positive(self, "latent", "hidden", "max_epochs", "batch_size", "learning_rate")
+        if len(bags) < 2:
+            raise DataError("MIVAE needs at least two bags: one to learn from and one held out to know when to stop")
+        self.instance_shape_ = bags.instance_shape
+        data = Bags._trusted(features, bags.offsets, bags.instance_shape)
+        rng = np.random.default_rng(self.random_state)
+        order = rng.permutation(len(bags))
+        n_held = min(max(1, round(self.validation_fraction * len(bags))), len(bags) - 1)
+        held, train = order[:n_held], order[n_held:]
+        with torch.random.fork_rng():
+            torch.manual_seed(self.random_state)
+            network = self._network()
+            optimizer = torch.optim.AdamW(
+                network.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay, fused=True
+            )
+            losses: list[float] = []
+            for epoch in track(range(self.max_epochs), "MIVAE", verbose=self.verbose):
+                network.train()
+                shuffled = rng.permutation(train)
+                for rows in gen_batches(len(shuffled), self.batch_size):
+                    chosen = shuffled[rows]
+                    optimizer.zero_grad()
+                    self._training_loss(network, data[chosen], copies[chosen]).backward()
+                    optimizer.step()
+                losses.append(self._held_out_loss(network, data[held], copies[held]))
+                if not np.isfinite(losses[-1]):
+                    raise DataError(f"the loss is {losses[-1]} after epoch {epoch}; lower the learning_rate")
+                if losses[-1] == min(losses):
+                    best, self.weights_ = epoch, _to_numpy(network)
+                elif epoch - best >= self.patience:
+                    break
+        self.losses_ = np.array(losses)
+
+    def _training_loss(self, network: MIVAENetwork, bags: Bags, copies: NDArray[np.int64]) -> Tensor:
+        """Mean loss of the copies of bags, through one draw of the latent variables."""
+        x, bag, weight = self._tensors(bags, copies)
+        q_instance, q_bag = network.encode(x, bag, len(bags))
+        x_hat, _, log_odds = network.decode(q_instance.sample(), q_bag.sample(), bag)
+        standard = Gaussian(torch.zeros_like(q_instance.mean), torch.zeros_like(q_instance.mean))
+        per_instance = ((x - x_hat) ** 2).sum(dim=1) + q_instance.divergence(standard)
+        prior = network.prior()
+        per_label = Gaussian(q_bag.mean[:, None], q_bag.log_variance[:, None]).divergence(prior)  # (m, 2)
+        per_label = per_label + self.aux_weight * _cross_entropy(log_odds)
+        total = (weight.sum(dim=1)[bag] * per_instance).sum() + (weight * per_label).sum()
+        return total / weight.sum()
+
+    @torch.no_grad()
+    def _held_out_loss(self, network: MIVAENetwork, bags: Bags, copies: NDArray[np.int64]) -> float:
+        """Mean reconstruction error and cross-entropy of the copies of bags, at the posterior means."""
+        network.eval()
+        x, bag, weight = self._tensors(bags, copies)
+        q_instance, q_bag = network.encode(x, bag, len(bags))
+        x_hat, _, log_odds = network.decode(q_instance.mean, q_bag.mean, bag)
+        error = (weight.sum(dim=1)[bag] * ((x - x_hat) ** 2).sum(dim=1)).sum()
+        return float((error + self.aux_weight * (weight * _cross_entropy(log_odds)).sum()) / weight.sum())
+
+    @torch.no_grad()
+    def _log_odds(self, features: NDArray[np.float32], bags: Bags) -> LogOdds:
+        with torch.random.fork_rng():  # building a network draws weights that are overwritten at once
+            network = self._network()
+        network.load_state_dict({name: torch.from_numpy(value) for name, value in self.weights_.items()})
+        network.eval()
+        data = Bags._trusted(features, bags.offsets, self.instance_shape_)
+        of_bags, of_instances = [], []
+        for rows in gen_batches(len(bags), self.batch_size):
+            part = data[rows]
+            x, bag, _ = self._tensors(part, np.zeros((len(part), 2), np.int64))
+            q_instance, q_bag = network.encode(x, bag, len(part))
+            _, instance_odds, bag_odds = network.decode(q_instance.mean, q_bag.mean, bag)
+            of_bags.append(bag_odds.cpu().numpy())
+            of_instances.append(instance_odds.cpu().numpy())
+        return np.concatenate(of_bags).astype(np.float64), np.concatenate(of_instances).astype(np.float64)
+
+    def _network(self) -> MIVAENetwork:
+        return MIVAENetwork(self.instance_shape_, self.latent, self.hidden).to(self.device)
+
+    def _tensors(self, bags: Bags, copies: NDArray[np.int64]) -> tuple[Tensor, Tensor, Tensor]:
+        """Instances (n, d), their bags (n,) and the copies (m, 2), on the device."""
+        return (
+            torch.tensor(bags.instances, device=self.device),
+            torch.tensor(bags.bag_of_instance, device=self.device),
+            torch.tensor(copies, dtype=torch.float32, device=self.device),
+        )
+
+
+def _cross_entropy(log_odds: Tensor) -> Tensor:
+    """Of bags (m,) under either label, (m, 2)."""
+    both = log_odds[:, None].expand(-1, 2)
+    labels = torch.tensor([0.0, 1.0], device=log_odds.device).expand_as(both)
+    return binary_cross_entropy_with_logits(both, labels, reduction="none")
+
+
+def _to_numpy(network: MIVAENetwork) -> dict[str, NDArray[np.float32]]:
+    return {name: value.detach().cpu().numpy().copy() for name, value in network.state_dict().items()}
+
+
+class MIVAEBags(OneVsRest, learner=MIVAE):
+    """MIVAE, one class against the rest; see `MIVAE` and `OneVsRest`."""
+
+    name = "MIVAE"

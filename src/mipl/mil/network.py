@@ -1,0 +1,101 @@
+"""The neural networks of MIVAE."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Gaussian", "MIVAENetwork"]
+
+#: Two convolutions and two poolings leave at least one pixel of an image with sides of this length.
+_SMALLEST_IMAGE = 11
+
+
+class Gaussian(NamedTuple):
+    """Independent normal variables: mean and log variance, both (..., k)."""
+
+    mean: Tensor
+    log_variance: Tensor
+
+    def sample(self) -> Tensor:
+        """One draw that gradients pass through."""
+        return self.mean + torch.exp(self.log_variance / 2) * torch.randn_like(self.mean)
+
+    def divergence(self, other: Gaussian) -> Tensor:
+        """KL(self || other), summed over the last axis."""
+        ratio = torch.exp(self.log_variance - other.log_variance)
+        shift = (self.mean - other.mean) ** 2 * torch.exp(-other.log_variance)
+        return 0.5 * (ratio + shift - 1 - self.log_variance + other.log_variance).sum(dim=-1)
+
+
+class MIVAENetwork(nn.Module):
+    """Encoders, decoder, label prior and classifier of MIVAE.
+
+    Instances come flat: (n, d) with the bag index (n,) of each, so that bags of any size need no padding.
+
+    Parameters
+    ----------
+    instance_shape : tuple of int
+        Images (h, w) of at least 11 x 11 pixels get convolutional encoders, all else fully connected ones.
+    latent : int
+        Size of z_n and of z_B.
+    hidden : int
+        Width of hidden layers.
+    """
+
+    def __init__(self, instance_shape: tuple[int, ...], latent: int, hidden: int) -> None:
+        super().__init__()
+        d = int(torch.tensor(instance_shape).prod())
+        self.instance_encoder = _encoder(instance_shape, latent, hidden)
+        self.bag_encoder = _encoder(instance_shape, latent, hidden)
+        self.decoder = nn.Sequential(nn.Linear(2 * latent, hidden), nn.ReLU(), nn.Linear(hidden, d))
+        self.label_prior = nn.Sequential(nn.Linear(2, hidden), nn.ReLU(), nn.Linear(hidden, 2 * latent))
+        self.classifier = nn.Sequential(
+            nn.Linear(2 * latent, hidden), nn.ReLU(), nn.Dropout(0.5),
+            nn.Linear(hidden, hidden), nn.ReLU(), nn.Dropout(0.5),
+            nn.Linear(hidden, 1),
+        )  # fmt: skip
+
+    def encode(self, x: Tensor, bag: Tensor, m: int) -> tuple[Gaussian, Gaussian]:
+        """q(z_n | x_n) (n, latent), and q(z_B | bag) (m, latent), the product of its instances' Gaussians."""
+        own = _gaussian(self.instance_encoder(x))
+        shared = _gaussian(self.bag_encoder(x))
+        precision = torch.exp(-shared.log_variance)
+        zeros = x.new_zeros(m, precision.shape[1])
+        total = zeros.index_add(0, bag, precision)
+        mean = zeros.index_add(0, bag, precision * shared.mean) / total
+        return own, Gaussian(mean, -torch.log(total))
+
+    def decode(self, z_instance: Tensor, z_bag: Tensor, bag: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Reconstructions (n, d), log-odds of instances (n,), and of bags (m,) as the largest of their instances."""
+        z = torch.cat([z_instance, z_bag[bag]], dim=1)
+        log_odds = self.classifier(z).squeeze(1)
+        lowest = log_odds.new_full((len(z_bag),), -torch.inf)
+        return self.decoder(z), log_odds, lowest.scatter_reduce(0, bag, log_odds, "amax")
+
+    def prior(self) -> Gaussian:
+        """p(z_B | y) for y = 0 and y = 1, (2, latent)."""
+        weight = next(self.label_prior.parameters())
+        return _gaussian(self.label_prior(torch.eye(2, dtype=weight.dtype, device=weight.device)))
+
+
+def _gaussian(parameters: Tensor) -> Gaussian:
+    mean, log_variance = parameters.chunk(2, dim=-1)
+    return Gaussian(mean, log_variance.clamp(-8, 8))
+
+
+def _encoder(instance_shape: tuple[int, ...], latent: int, hidden: int) -> nn.Sequential:
+    if len(instance_shape) == 2 and min(instance_shape) >= _SMALLEST_IMAGE:
+        h, w = (((side - 3) // 2 - 2) // 2 for side in instance_shape)
+        body: list[nn.Module] = [
+            nn.Unflatten(1, (1, *instance_shape)),
+            nn.Conv2d(1, 32, 4), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(32, 48, 3), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Flatten(), nn.Linear(48 * h * w, hidden), nn.ReLU(),
+        ]  # fmt: skip
+    else:
+        d = int(torch.tensor(instance_shape).prod())
+        body = [nn.Linear(d, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()]
+    return nn.Sequential(*body, nn.Linear(hidden, 2 * latent))

@@ -1,0 +1,190 @@
+"""BagGP: what it learns, from what kinds of bags, without ever seeing a label."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.model_selection import GridSearchCV, KFold
+
+import mipl
+from mipl import BagGP, Bags, MIPLDataset, label_free_score
+from mipl.checks import check_mipl_estimator
+from mipl.datasets.synthetic import make_bags
+from mipl.errors import DataError
+
+SMALL = {"n_bags": 150, "n_classes": 5, "n_features": 10, "separation": 5.0, "sizes": (5, 15), "positive": 0.2}
+
+
+def fast() -> BagGP:
+    return BagGP(n_landmarks=300, rank=200)
+
+
+def with_candidates(ds: MIPLDataset, candidates: np.ndarray) -> MIPLDataset:
+    return MIPLDataset(ds.bags, candidates, ds.labels, classes=ds.classes, instance_labels=ds.instance_labels)
+
+
+def accuracy(ds: MIPLDataset, train_size: float = 0.6) -> float:
+    train, test = ds.split(train_size, seed=0)
+    return fast().fit(train.bags, train.candidates).score(test.bags, test.labels)
+
+
+def test_it_keeps_the_contract_of_all_estimators() -> None:
+    check_mipl_estimator(BagGP())
+
+
+def test_it_classifies_resolves_and_finds_instances_on_digits() -> None:
+    train, test = mipl.load("digits", r=1, seed=1).split(0.7, seed=1)
+    model = BagGP().fit(train.bags, train.candidates)
+    assert model.score(test.bags, test.labels) >= 0.95
+    assert np.mean(model.resolve(train.bags, train.candidates).argmax(axis=1) == train.labels) >= 0.95
+    assert np.mean(model.posterior_.argmax(axis=1) == train.labels) >= 0.95
+    assert test.instance_labels is not None
+    assert np.mean(model.predict_instances(test.bags).argmax(axis=1) == test.instance_labels) >= 0.93
+
+
+def test_true_labels_are_never_touched() -> None:
+    ds = make_bags(**SMALL)
+    hidden = MIPLDataset(ds.bags, ds.candidates, classes=ds.classes)
+    assert hidden.labels is None
+    known = fast().fit(ds.bags, ds.candidates).predict_proba(ds.bags)
+    assert np.array_equal(fast().fit(hidden.bags, hidden.candidates).predict_proba(ds.bags), known)
+    assert list(inspect.signature(BagGP.fit).parameters) == ["self", "bags", "candidates", "classes"]
+
+
+# ---------------------------------------------------------------- kinds of bags
+
+
+def test_plain_multi_class_bags() -> None:
+    assert accuracy(make_bags(**SMALL, r=0)) >= 0.95
+
+
+def test_three_false_labels_of_seven() -> None:
+    assert accuracy(make_bags(**{**SMALL, "n_classes": 7, "n_bags": 280, "separation": 6.0}, r=3)) >= 0.9
+
+
+def test_candidate_sets_of_varying_size() -> None:
+    ds = make_bags(**SMALL, r=0, seed=3)
+    rng, candidates = np.random.default_rng(0), ds.candidates.copy()
+    for row in candidates:
+        row[rng.choice(5, rng.integers(0, 5), replace=False)] = True
+    assert {1, 5} <= set(candidates.sum(axis=1))
+    assert accuracy(with_candidates(ds, candidates)) >= 0.95
+
+
+def test_class_imbalance_of_six_to_one() -> None:
+    ds = make_bags(**{**SMALL, "n_bags": 600}, r=2, seed=1)
+    kept = [np.flatnonzero(ds.labels == c)[:n] for c, n in enumerate([120, 90, 60, 40, 20])]
+    train, test = ds[np.sort(np.concatenate(kept))].split(0.6, seed=0)
+    predicted = fast().fit(train.bags, train.candidates).predict(test.bags)
+    recall = [np.mean(predicted[test.labels == c] == c) for c in range(5)]
+    assert min(recall) >= 0.75
+    assert np.mean(predicted == test.labels) >= 0.95
+
+
+def test_a_false_label_that_comes_with_one_class_in_most_bags_does_no_harm() -> None:
+    # Class 0 brings the false label 1 in 80 % of its bags; bags of class 1 show what 1 looks like.
+    ds = make_bags(**{**SMALL, "n_bags": 250}, r=1, seed=2)
+    rng, candidates = np.random.default_rng(0), ds.candidates.copy()
+    for b in np.flatnonzero(ds.labels == 0):
+        candidates[b] = False
+        candidates[b, [0, 1 if rng.random() < 0.8 else rng.integers(2, 5)]] = True
+    assert accuracy(with_candidates(ds, candidates)) >= accuracy(ds) - 0.05
+
+
+def test_two_labels_that_only_occur_together_cannot_be_told_apart_but_the_others_can() -> None:
+    ds = make_bags(**{**SMALL, "n_bags": 250}, r=1, seed=2)
+    candidates = ds.candidates.copy()
+    candidates[:, :2] = (ds.labels < 2)[:, None]
+    candidates[ds.labels < 2, 2:] = False
+    alone = (ds.labels >= 2) & (candidates.sum(axis=1) == 1)
+    candidates[alone, 2 + (ds.labels[alone] - 1) % 3] = True
+    train, test = with_candidates(ds, candidates).split(0.6, seed=0)
+    proba = fast().fit(train.bags, train.candidates).predict_proba(test.bags)
+    others = test.labels >= 2
+    assert np.mean(proba[others].argmax(axis=1) == test.labels[others]) >= 0.95
+    assert np.mean(proba[~others].argmax(axis=1) < 2) >= 0.95
+
+
+@pytest.mark.parametrize("positive", [1e-6, 0.5, 1.0], ids=["one instance", "half", "all instances"])
+def test_any_share_of_positive_instances(positive: float) -> None:
+    assert accuracy(make_bags(**{**SMALL, "positive": positive}, seed=4)) >= 0.9
+
+
+def test_two_classes_half_of_the_bags_ambiguous() -> None:
+    ds = make_bags(**{**SMALL, "n_classes": 2}, r=0, seed=6)
+    candidates = ds.candidates.copy()
+    candidates[::2] = True
+    assert accuracy(with_candidates(ds, candidates)) >= 0.95
+
+
+def test_fifty_classes() -> None:
+    many = {"n_bags": 400, "n_classes": 50, "n_features": 30, "separation": 8.0, "sizes": (4, 8), "positive": 0.3}
+    assert accuracy(make_bags(**many, r=3, seed=7), 0.8) >= 0.95
+
+
+def test_bags_of_one_instance_are_partial_label_learning() -> None:
+    assert accuracy(make_bags(**{**SMALL, "sizes": (1, 1), "positive": 1.0}, r=2, seed=8)) >= 0.95
+
+
+def test_duplicate_instances_and_constant_features() -> None:
+    ds = make_bags(**SMALL, seed=9)
+    twice = Bags.from_list([np.repeat(bag, 2, axis=0) for bag in ds.bags])
+    assert accuracy(MIPLDataset(twice, ds.candidates, ds.labels, classes=ds.classes)) >= 0.95
+    constant = np.full((ds.bags.n_instances, 3), 7.0, dtype=np.float32)
+    wider = Bags(np.concatenate([ds.bags.instances, constant], axis=1), ds.bags.offsets)
+    assert accuracy(MIPLDataset(wider, ds.candidates, ds.labels, classes=ds.classes)) >= 0.95
+
+
+def test_nothing_is_claimed_where_the_candidates_say_nothing() -> None:
+    ds = make_bags(**SMALL)
+    model = fast().fit(ds.bags, np.ones_like(ds.candidates))
+    np.testing.assert_allclose(model.predict_proba(ds.bags), 0.2)
+
+
+def test_equal_instances_everywhere_give_finite_answers() -> None:
+    candidates = make_bags(**SMALL).candidates
+    bags = Bags(np.ones((600, 3)), np.arange(0, 601, 4))
+    assert np.isfinite(fast().fit(bags, candidates).predict_proba(bags)).all()
+
+
+# ---------------------------------------------------------------- settings
+
+
+def test_any_transformer_can_be_the_front_end() -> None:
+    train, test = make_bags(**SMALL).split(0.6, seed=0)
+    model = BagGP(features=PCA(5), n_landmarks=300, rank=200).fit(train.bags, train.candidates)
+    assert model.landmarks_.shape[1] == 5
+    assert model.score(test.bags, test.labels) >= 0.9
+
+
+@pytest.mark.parametrize("setting", [{"features": "pca"}, {"n_landmarks": 0}, {"rank": -1}, {"lengthscale": 0.0}])
+def test_impossible_settings_are_refused_by_name(setting: dict) -> None:
+    ds = make_bags(**SMALL)
+    with pytest.raises(DataError, match=next(iter(setting))):
+        BagGP(**setting).fit(ds.bags, ds.candidates)
+
+
+def test_the_label_free_score_is_zero_for_chance_and_bounded_by_certainty() -> None:
+    ds = make_bags(**SMALL)
+
+    class Fixed(BagGP):
+        def _predict_proba(self, bags: Bags) -> np.ndarray:
+            return self.answer
+
+    model = Fixed(n_landmarks=50, rank=20).fit(ds.bags, ds.candidates)
+    model.answer = np.full(ds.candidates.shape, 0.2)
+    assert label_free_score(model, ds.bags, ds.candidates) == pytest.approx(0)
+    model.answer = np.eye(5)[ds.labels]
+    assert label_free_score(model, ds.bags, ds.candidates) == pytest.approx(np.log(5 / 2))
+
+
+def test_grid_search_without_labels_rejects_a_bad_length_scale() -> None:
+    ds = make_bags(**SMALL)
+    search = GridSearchCV(
+        fast(), {"lengthscale": [0.02, 1.0]}, scoring=label_free_score, cv=KFold(2, shuffle=True, random_state=0)
+    )
+    search.fit(ds.bags, ds.candidates)
+    assert search.best_params_ == {"lengthscale": 1.0}

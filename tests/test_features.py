@@ -1,0 +1,76 @@
+"""Front ends: what each does to instances, and which one is chosen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MinMaxScaler, normalize
+
+from mipl.bags import Bags
+from mipl.errors import DataError
+from mipl.features import ConvKMeans, UnitRows, choose_features
+
+
+def images(n: int = 60, side: int = 20, seed: int = 0) -> np.ndarray:
+    """Bars across a square, horizontal in even rows and vertical in odd ones, at random places."""
+    rng = np.random.default_rng(seed)
+    stack = 0.05 * rng.standard_normal((n, side, side))
+    for i, place in enumerate(rng.integers(4, side - 4, n)):
+        stack[i][(slice(None), place) if i % 2 else place] += 1
+    return stack.reshape(n, -1).astype(np.float32)
+
+
+def one_bag(X: np.ndarray, shape: tuple[int, ...] | None = None) -> Bags:
+    return Bags(X, np.array([0, len(X)]), shape)
+
+
+def test_unit_rows_are_scikit_learns_and_keep_zero_rows() -> None:
+    X = np.abs(np.random.default_rng(0).standard_normal((20, 5))).astype(np.float32)
+    X[3] = 0
+    np.testing.assert_allclose(UnitRows().fit_transform(X), normalize(X), rtol=1e-6)
+
+
+def test_convolutional_features_tell_the_direction_of_a_bar_wherever_it_is() -> None:
+    transformer = ConvKMeans(image_shape=(20, 20), n_filters=16).fit(images(seed=1))
+    X = transformer.transform(images())
+    assert X.shape == (60, transformer.n_outputs)
+    means = np.stack([X[::2].mean(axis=0), X[1::2].mean(axis=0)])
+    nearest = ((X[:, None] - means) ** 2).sum(axis=2).argmin(axis=1)
+    assert np.array_equal(nearest, np.arange(60) % 2)
+
+
+def test_convolutional_features_ignore_brightness_and_contrast() -> None:
+    transformer = ConvKMeans(image_shape=(20, 20), n_filters=8).fit(images())
+    bright = ConvKMeans(image_shape=(20, 20), n_filters=8).fit(3 * images() + 2)
+    np.testing.assert_allclose(bright.transform(3 * images() + 2), transformer.transform(images()), atol=2e-3)
+
+
+def test_convolutional_features_of_an_image_do_not_depend_on_the_others() -> None:
+    transformer = ConvKMeans(image_shape=(20, 20), n_filters=8).fit(images())
+    pale = np.concatenate([0.01 * images()[:1], images()])
+    np.testing.assert_allclose(transformer.transform(pale[:1]), transformer.transform(pale)[:1], atol=1e-6)
+
+
+def test_colour_images_have_filters_over_all_channels() -> None:
+    X = np.random.default_rng(0).random((20, 16 * 16 * 3)).astype(np.float32)
+    transformer = ConvKMeans(image_shape=(16, 16, 3), n_filters=4).fit(X)
+    assert transformer.filters_.shape == (4, 6 * 6 * 3)
+    assert np.isfinite(transformer.transform(X)).all()
+
+
+@pytest.mark.parametrize("shape", [(20, 21), (5, 80)])
+def test_images_of_the_wrong_shape_are_refused(shape: tuple[int, int]) -> None:
+    with pytest.raises(DataError, match="shape"):
+        ConvKMeans(image_shape=shape).fit(images())
+
+
+def test_the_front_end_follows_from_the_instances() -> None:
+    rng = np.random.default_rng(0)
+    assert isinstance(choose_features(one_bag(rng.standard_normal((30, 4)))), MinMaxScaler)
+    text = ["wrens sing at dawn", "owls hunt at night", "owls and wrens nest", "hawks hunt by day"] * 5
+    assert isinstance(choose_features(one_bag(TfidfVectorizer().fit_transform(text).toarray())), UnitRows)
+    assert isinstance(choose_features(one_bag(images(), (20, 20))), Pipeline)
+    assert isinstance(choose_features(one_bag(rng.random((30, 64)), (8, 8))), PCA)

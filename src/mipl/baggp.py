@@ -20,12 +20,9 @@ from mipl.gp.bag_regression import fit_bag_regression
 from mipl.gp.held_out import against_best, judge_on_held_out
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.low_rank import low_rank
-from mipl.gp.nystrom import cholesky_map, matern52
+from mipl.gp.nystrom import LandmarkKernel, cholesky_map
 
 __all__ = ["BagGP"]
-
-#: Rows whose kernel with the landmarks stays in the processor's cache.
-_BLOCK_ROWS = 256
 
 
 class BagGP(MIPLClassifier):
@@ -171,8 +168,8 @@ class BagGP(MIPLClassifier):
         X = self._tensor(self.features_.transform(bags.instances))
         coef = np.concatenate([self.regression_coef_, self.likelihood_coef_], axis=1).astype(np.float32)
         intercept = np.concatenate([self.regression_intercept_, self.likelihood_intercept_])
-        T, Z = torch.tensor(coef, device=X.device), torch.tensor(self.landmarks_, device=X.device)
-        scores = torch.cat([matern52(block, Z, self.lengthscale_) @ T for block in X.split(_BLOCK_ROWS)])
+        kernel = LandmarkKernel(torch.tensor(self.landmarks_, device=X.device), self.lengthscale_)
+        scores = kernel.project(X, torch.tensor(coef, device=X.device))
         logits = scores.double() + torch.tensor(intercept, device=X.device)
         offsets = torch.tensor(bags.offsets, device=X.device)
         by_regression, by_likelihood = logits.chunk(2, dim=1)

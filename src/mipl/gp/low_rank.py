@@ -15,7 +15,7 @@ from mipl.gp.shards import SHARD_ROWS, Shard, cut, total
 
 __all__ = ["LowRank", "low_rank"]
 
-_BLOCK_ROWS = 512
+_BLOCK_ROWS = 2048
 #: The subspace of features is chosen on at most this many rows; the Gram matrix in it is always exact.
 _SUBSPACE_ROWS = 50_000
 
@@ -56,10 +56,7 @@ def _shard(
 ) -> Shard:
     edges = torch.tensor(offsets[bags.start : bags.stop + 1])
     rows = X[int(edges[0]) : int(edges[-1])]
-    features = torch.empty(len(rows), kernel_map.T.shape[1], dtype=X.dtype, device=X.device)
-    for block, out in zip(rows.split(_BLOCK_ROWS), features.split(_BLOCK_ROWS), strict=True):
-        torch.mm(kernel_map.kernel(block), kernel_map.T, out=out)
-    return Shard(features, (edges - edges[0]).to(X.device), torch.tensor(candidates[bags], device=X.device))
+    return Shard(kernel_map(rows), (edges - edges[0]).to(X.device), torch.tensor(candidates[bags], device=X.device))
 
 
 def _rotate(blocks: Sequence[Tensor], kernel_map: KernelMap, gram: Tensor) -> tuple[KernelMap, Tensor]:

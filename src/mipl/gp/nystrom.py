@@ -15,56 +15,74 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["KernelMap", "cholesky_map", "gram_statistics", "matern52", "principal"]
+__all__ = ["KernelMap", "LandmarkKernel", "cholesky_map", "gram_statistics", "principal"]
 
 #: Added to the diagonal of k(Z, Z); it also bounds the entries of T, which are used in single precision.
 _JITTER = 1e-4
+#: Rows whose kernel with a few thousand landmarks stays in the processor's cache.
+_BLOCK_ROWS = 128
+
+
+class LandmarkKernel:
+    """The kernel of any rows with M landmarks: (1 + r + r^2/3) exp(-r), r = sqrt(5) |x - z| / lengthscale.
+
+    Parameters
+    ----------
+    landmarks : (M, d)
+    lengthscale : float
+    """
+
+    def __init__(self, landmarks: Tensor, lengthscale: float) -> None:
+        self._centre = landmarks.mean(dim=0)
+        self._scale = math.sqrt(5.0) / lengthscale
+        # [a, |a|^2, 1] . [-2b, 1, |b|^2] = |a - b|^2: one product, and few passes over (n, M) after it.
+        B = (landmarks - self._centre) * self._scale
+        norm = (B * B).sum(dim=1, keepdim=True)
+        self._right = torch.cat([-2 * B, torch.ones_like(norm), norm], dim=1).T.contiguous()
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """Kernel (n, M) of rows (n, d)."""
+        return self._evaluate(X, X.new_empty(2, len(X), self._right.shape[1]))
+
+    def _evaluate(self, X: Tensor, buffer: Tensor) -> Tensor:
+        """The kernel of rows (n, d), in the first half of a buffer (2, n, M)."""
+        r, squared = buffer
+        A = (X - self._centre) * self._scale
+        norm = (A * A).sum(dim=1, keepdim=True)
+        torch.mm(torch.cat([A, norm, torch.ones_like(norm)], dim=1), self._right, out=squared).clamp_(min=0)
+        torch.sqrt(squared, out=r)
+        torch.add(r, squared, alpha=1 / 3, out=squared)
+        exponential = r.neg_().exp_()
+        return torch.addcmul(exponential, exponential, squared, out=exponential)
+
+    def project(self, X: Tensor, T: Tensor) -> Tensor:
+        """Kernel times T (n, k), for T (M, k), without ever holding more than a block of the kernel."""
+        out = X.new_empty(len(X), T.shape[1])
+        buffer = X.new_empty(2, min(len(X), _BLOCK_ROWS), len(T))
+        for rows, result in zip(X.split(_BLOCK_ROWS), out.split(_BLOCK_ROWS), strict=True):
+            torch.mm(self._evaluate(rows, buffer[:, : len(rows)]), T, out=result)
+        return out
 
 
 class KernelMap(NamedTuple):
-    r"""Features :math:`\phi(x) = T^\top k(Z, x)`.
+    r"""Features :math:`\phi(x) = T^\top k(Z, x)`, T being (M, R)."""
 
-    landmarks : (M, d)
-    lengthscale : float
-    T : (M, R)
-    """
-
-    landmarks: Tensor
-    lengthscale: float
+    kernel: LandmarkKernel
     T: Tensor
-
-    def kernel(self, X: Tensor) -> Tensor:
-        """Kernel (n, M) of rows (n, d) with the landmarks."""
-        return matern52(X, self.landmarks, self.lengthscale)
 
     def __call__(self, X: Tensor) -> Tensor:
         """Features (n, R) of rows (n, d)."""
-        return self.kernel(X) @ self.T
-
-
-def matern52(X: Tensor, Z: Tensor, lengthscale: float) -> Tensor:
-    """Kernel (n, M) of rows (n, d) and (M, d): (1 + r + r^2/3) exp(-r), r = sqrt(5) |x - z| / lengthscale."""
-    centre = Z.mean(dim=0)
-    scale = math.sqrt(5.0) / lengthscale
-    A, B = (X - centre) * scale, (Z - centre) * scale
-    # [a, |a|^2, 1] . [-2b, 1, |b|^2] = |a - b|^2: one product, and as few passes over (n, M) after it as can be.
-    A = torch.cat([A, (A * A).sum(dim=1, keepdim=True), torch.ones_like(A[:, :1])], dim=1)
-    B = torch.cat([-2 * B, torch.ones_like(B[:, :1]), (B * B).sum(dim=1, keepdim=True)], dim=1)
-    squared = (A @ B.T).clamp_(min=0)
-    r = squared.sqrt()
-    torch.add(r, squared, alpha=1 / 3, out=squared)
-    exponential = r.neg_().exp_()
-    return torch.addcmul(exponential, exponential, squared, out=exponential)
+        return self.kernel.project(X, self.T)
 
 
 def cholesky_map(landmarks: Tensor, lengthscale: float) -> KernelMap:
-    """The map whose features have k(Z, Z) as their exact inner products at the landmarks."""
+    """The map whose features have k(Z, Z) as their exact inner products at the landmarks (M, d)."""
     Z = landmarks.double()
-    K = matern52(Z, Z, lengthscale)
+    K = LandmarkKernel(Z, lengthscale)(Z)
     K.diagonal().fill_(1.0 + _JITTER)
     eye = torch.eye(len(Z), dtype=Z.dtype, device=Z.device)
     inverse = torch.linalg.solve_triangular(torch.linalg.cholesky(K), eye, upper=False)
-    return KernelMap(landmarks, lengthscale, inverse.T.to(landmarks.dtype).contiguous())
+    return KernelMap(LandmarkKernel(landmarks, lengthscale), inverse.T.to(landmarks.dtype).contiguous())
 
 
 def gram_statistics(features: Tensor) -> tuple[Tensor]:
@@ -76,4 +94,4 @@ def principal(kernel_map: KernelMap, gram: Tensor, rank: int) -> tuple[KernelMap
     """The map to the `rank` features with the largest eigenvalues of G (M, M), and these eigenvalues."""
     eigenvalues, vectors = torch.linalg.eigh(gram)
     T = kernel_map.T.double() @ vectors[:, -rank:]
-    return kernel_map._replace(T=T.to(kernel_map.T.dtype).contiguous()), eigenvalues[-rank:].clamp(min=0)
+    return KernelMap(kernel_map.kernel, T.to(kernel_map.T.dtype).contiguous()), eigenvalues[-rank:].clamp(min=0)

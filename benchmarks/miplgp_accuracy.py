@@ -45,10 +45,11 @@ def main() -> None:
     parser.add_argument("--method", nargs="+", default=list(METHODS), choices=METHODS)
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--n-iter", type=int, help="instead of the paper's; such rows are kept apart by their n_iter")
+    parser.add_argument("--probes", type=int, default=3, help="MIPLGP's n_probes: one is enough at 10,000 instances")
     args = parser.parse_args()
     overrides = {} if args.n_iter is None else {"n_iter": args.n_iter}
     for split, method, r in itertools.product(range(args.splits), args.method, args.r):
-        model = MIPLGP.paper(args.dataset, **METHODS[method], **overrides)
+        model = MIPLGP.paper(args.dataset, n_probes=args.probes, **METHODS[method], **overrides)
         key = [args.dataset, str(r), method, str(split), str(model.n_iter)]
         if key not in [[row[f] for f in [*KEY, "n_iter"]] for row in read(args.out)]:
             append(args.out, dict(zip([*KEY, "n_iter"], key, strict=True)) | run(model, args.dataset, r, split))

@@ -69,8 +69,7 @@ def lost() -> None:
     print_table("Lost: 897 training samples, 108 features, 16 classes; fit and predict", header, rows)
 
 
-def scale() -> None:
-    sizes = (1250, 2500, 5000)
+def scale(sizes: tuple[int, ...] = (1250, 2500, 5000)) -> None:
     rows = []
     for name, learner in LEARNERS.items():
         costs = []

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, log_expit
 from sklearn.utils import check_scalar
+from threadpoolctl import threadpool_limits
 
 from mipl.pll.base import PLLClassifier
 from mipl.pll.embedding import EmbeddedPLL
@@ -96,6 +97,7 @@ class LSBCMM(PLLClassifier):
         self.tol = tol
         self.stick_iter = stick_iter
 
+    @threadpool_limits.wrap(limits=1)  # exponentials take the time; threads of the thin products only get in their way
     def _fit(self, Z: Array, candidates: NDArray[np.bool_]) -> None:
         for name in ("regions_per_class", "max_iter", "stick_iter"):
             check_scalar(getattr(self, name), name, Integral, min_val=1)
@@ -118,7 +120,7 @@ class LSBCMM(PLLClassifier):
             taken = np.ascontiguousarray(posterior.responsibilities[:, :-1])
             reached = taken + np.cumsum(posterior.responsibilities[:, :0:-1], axis=1)[:, ::-1]
             loss = partial(_stick_loss, design=design, taken=taken, reached=reached, penalty=penalty)
-            weights = minimize_weights(loss, weights, coordinates, max_iter=self.stick_iter, tol=1e-3).weights
+            weights = minimize_weights(loss, weights, coordinates, max_iter=self.stick_iter, tol=1e-2).weights
             posterior = self._expect(_log_regions(design @ weights), posterior.concentrations, labels)
             bounds.append(posterior.bound - 0.5 * float(penalty @ np.sum(weights**2, axis=1)))
             if len(bounds) > 10:

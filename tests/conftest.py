@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# A long search for counterexamples: pytest --hypothesis-profile=thorough
+# No deadlines: a busy machine is not a counterexample. A long search: pytest --hypothesis-profile=thorough
+settings.register_profile("mipl", deadline=None)
 settings.register_profile("thorough", max_examples=3000, deadline=None)
+settings.load_profile("mipl")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

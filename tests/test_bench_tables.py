@@ -17,7 +17,7 @@ from mipl.bench.status import status
 from mipl.bench.store import Record, Store
 from mipl.bench.suite import Suite
 from mipl.bench.suite_entries import MethodEntry
-from mipl.bench.tables import accuracy_table, cost_table, tidy_table, win_tie_loss_table
+from mipl.bench.tables import Entry, Row, Table, accuracy_table, cost_table, tidy_table, win_tie_loss_table
 from mipl.cli.bench import app
 from mipl.errors import DataError
 
@@ -294,3 +294,10 @@ def test_the_commands_print_tables_figures_status_and_a_report(tmp_path, store, 
     store = tmp_path / "results" / "results.csv"
     mipl_bench("report", "made.toml")
     assert (tmp_path / "docs" / "results.md").read_text() == page
+
+
+@pytest.mark.parametrize(("rules", "drawn"), [((False, False, True), True), ((True, True, True), False)])
+def test_a_line_of_text_sets_a_total_apart_and_nothing_else(rules, drawn):
+    table = Table("t", ["name", "score"], [Row([Entry("a"), Entry("1")], rule=rule) for rule in rules])
+    before_last = render(table, "text").rstrip().splitlines()[-2]
+    assert (set(before_last) == {"-"}) == drawn

@@ -95,7 +95,8 @@ def _text(table: Table) -> str:
         if _is_heading(row):
             lines += [*([rule] if i > 0 else []), row.entries[0].text.center(len(rule)).rstrip(), rule]
             continue
-        if row.rule and 0 < i == len(table.rows) - 1 and not _is_heading(table.rows[i - 1]):
+        # A line above the last row sets a total apart; where every row has one, none is a total.
+        if row.rule and 0 < i == len(table.rows) - 1 and not table.rows[i - 1].rule:
             lines.append(rule)
         lines.append(line(cells))
     notes = [note.replace("The best mean is in bold", "*: the best mean") for note in table.notes]

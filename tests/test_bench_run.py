@@ -167,6 +167,8 @@ def start_run(suite_file, store, *options):
         stderr=subprocess.PIPE,
         env=environment,
         text=True,
+        # A test run that a shell put in the background ignores SIGINT, and its children would inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 

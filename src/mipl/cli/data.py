@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from mipl.cli.assignments import parse_assignments
-from mipl.cli.output import JsonOption, QuietOption, print_json, print_table, say, working
+from mipl.cli.output import SUMMARY_COLUMNS, JsonOption, QuietOption, print_json, print_table, say, working
 
 __all__ = ["app"]
 
@@ -17,7 +17,6 @@ app = typer.Typer(help="List, build and describe data sets.", no_args_is_help=Tr
 OptionOption = Annotated[
     list[str] | None, typer.Option("--option", help="An option of the named data set, NAME=VALUE, for example r=2.")
 ]
-_COLUMNS = ("name", "bags", "instances", "max", "min", "dims", "classes", "candidates", "positive %")
 
 
 @app.command("list")
@@ -123,4 +122,4 @@ def _show(summary: dict[str, Any], json: bool, quiet: bool) -> None:
     if json:
         print_json(summary)
     elif not quiet:
-        print_table("", _COLUMNS, [list(summary.values())])
+        print_table("", SUMMARY_COLUMNS, [list(summary.values())])

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, fit_method
-from mipl.cli.output import QuietOption, print_table, say, write_csv
+from mipl.cli.output import SUMMARY_COLUMNS, QuietOption, print_table, say, write_csv
 
 __all__ = ["demo"]
 
@@ -32,7 +32,7 @@ def demo(
     assert train.labels is not None
     print_table(
         "The data: bags of handwritten digits, each with candidate labels of which one is true",
-        ("name", "bags", "instances", "max", "min", "dims", "classes", "candidates", "positive %"),
+        SUMMARY_COLUMNS,
         [list(dataset.summary().values())],
     )
 

@@ -31,11 +31,12 @@ def fit_method(
     from mipl.registry import make
 
     model = make(method, **parse_assignments(params))
-    if "verbose" in model.get_params(deep=False):
+    has_progress = "verbose" in model.get_params(deep=False)
+    if has_progress:
         model.set_params(verbose=not quiet)
     start = time.perf_counter()
-    with working(f"fitting {model.name} on {len(dataset):,} bags", quiet or "verbose" in model.get_params(deep=False)):
+    with working(f"fitting {model.name} on {len(dataset):,} bags", quiet or has_progress):
         model.fit(dataset.bags, dataset.candidates, classes=dataset.classes)
-    if "verbose" in model.get_params(deep=False):
+    if has_progress:
         model.set_params(verbose=False)
     return model, time.perf_counter() - start

@@ -12,7 +12,19 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["JsonOption", "QuietOption", "print_json", "print_table", "say", "working", "write_csv"]
+__all__ = [
+    "SUMMARY_COLUMNS",
+    "JsonOption",
+    "QuietOption",
+    "print_json",
+    "print_table",
+    "say",
+    "working",
+    "write_csv",
+]
+
+#: Headings for the values of `MIPLDataset.summary`.
+SUMMARY_COLUMNS = ("name", "bags", "instances", "max", "min", "dims", "classes", "candidates", "positive %")
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks.")]

@@ -30,8 +30,7 @@ def predict(
     loaded, dataset = load_model(model), load(file)
     with working(f"predicting {len(dataset):,} bags", quiet or json):
         proba = loaded.predict_proba(dataset.bags)
-        predicted = loaded.predict(dataset.bags)
-    top = proba[np.arange(len(proba)), [loaded.classes_.tolist().index(c) for c in predicted.tolist()]]
+    predicted, top = loaded.classes_[proba.argmax(axis=1)], proba.max(axis=1)
     rows: list[dict[str, Any]] = [
         {"bag_id": bag, "predicted": label, "probability": round(float(p), 6)}
         | {f"p({name})": round(float(v), 6) for name, v in zip(loaded.classes_.tolist(), row, strict=True)}

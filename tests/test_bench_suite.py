@@ -6,6 +6,8 @@ import pytest
 import mipl
 from mipl.bench import Suite, load_suite, suite_names
 from mipl.bench.code_version import code_version
+from mipl.bench.worker import run_cell
+from mipl.datasets import min_max
 from mipl.errors import DataError
 from mipl.pll.plknn import PLkNNBags
 
@@ -144,3 +146,15 @@ def test_the_code_version_follows_imports_but_not_comments(tmp_path, monkeypatch
     assert version(method.replace("return g", "return g()"), "def g(): return 1\n") != base
     (package / "unrelated.py").write_text("x = 2\n")
     assert version(method, "def g(): return 1\n") == base
+
+
+def test_min_max_scaling_is_fitted_on_the_training_bags_and_belongs_to_the_cell():
+    spec = {"load": "digits", "scale": "min-max"}
+    (scaled,) = Suite(methods=["SURE"], datasets=[spec], splits=1).cells().values()
+    (raw,) = Suite(methods=["SURE"], datasets=["digits"], splits=1).cells().values()
+    train, test = min_max(*mipl.load("digits", r=1).split(0.5, seed=0))
+    model = mipl.make("SURE").fit(train.bags, train.candidates)
+    assert run_cell(scaled).accuracy == model.score(test.bags, test.labels)
+    assert scaled.key != raw.key
+    with pytest.raises(DataError, match="use 'min-max'"):
+        Suite(methods=["SURE"], datasets=[{"load": "digits", "scale": "unit"}])

@@ -29,6 +29,8 @@ class Cell:
         Share of training bags.
     options : dict
         Further options of the data set's builder; for a file its sha256.
+    scale : str
+        "min-max" to map the range of each feature over the training bags to [0, 1]; "" to leave features alone.
     params : dict
         Parameters of the method.
     code : str
@@ -41,13 +43,14 @@ class Cell:
     split: int
     train_size: float = 0.5
     options: dict[str, Any] = field(default_factory=dict)
+    scale: str = ""
     params: dict[str, Any] = field(default_factory=dict)
     code: str = ""
 
     @cached_property
     def key(self) -> str:
         """A digest of everything but the code version."""
-        parts = (self.dataset, self.r, self.method, self.split, self.train_size, self.options, self.params)
+        parts = (self.dataset, self.r, self.method, self.split, self.train_size, self.options, self.scale, self.params)
         text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 

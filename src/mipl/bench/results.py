@@ -22,9 +22,9 @@ from mipl.io.atomic import atomic_path
 __all__ = ["Results", "Summary", "read_records", "write_csv"]
 
 _COLUMNS: dict[str, type] = {
-    "dataset": str, "options": dict, "r": int, "method": str, "params": dict, "split": int, "train_size": float,
-    "code": str, "accuracy": float, "n_test": int, "fit_seconds": float, "predict_seconds": float, "peak_mib": float,
-    "start_mib": float, "threads": int, "error": str, "finished": float,
+    "dataset": str, "options": dict, "scale": str, "r": int, "method": str, "params": dict, "split": int,
+    "train_size": float, "code": str, "accuracy": float, "n_test": int, "fit_seconds": float, "predict_seconds": float,
+    "peak_mib": float, "start_mib": float, "threads": int, "error": str, "finished": float,
 }  # fmt: skip
 #: Decimals of measured columns; accuracies are kept exactly, for the tests.
 _DIGITS = {"fit_seconds": 6, "predict_seconds": 6, "peak_mib": 1, "start_mib": 1, "finished": 0}

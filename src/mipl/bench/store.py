@@ -17,7 +17,7 @@ from mipl.errors import DataError
 
 __all__ = ["Record", "Store"]
 
-FORMAT = 1
+FORMAT = 2
 _CELL = [f.name for f in fields(Cell)]
 _OUTCOME = [f.name for f in fields(Outcome)]
 _JSON = ("options", "params")
@@ -31,8 +31,8 @@ CREATE TABLE cells (
     run INTEGER NOT NULL REFERENCES runs (id),
     started REAL NOT NULL,
     finished REAL,
-    dataset TEXT NOT NULL, options TEXT NOT NULL, r INTEGER, method TEXT NOT NULL, params TEXT NOT NULL,
-    split INTEGER NOT NULL, train_size REAL NOT NULL,
+    dataset TEXT NOT NULL, options TEXT NOT NULL, scale TEXT NOT NULL, r INTEGER,
+    method TEXT NOT NULL, params TEXT NOT NULL, split INTEGER NOT NULL, train_size REAL NOT NULL,
     accuracy REAL, n_test INTEGER, fit_seconds REAL, predict_seconds REAL, peak_mib REAL, start_mib REAL,
     threads INTEGER, host TEXT, error TEXT, traceback TEXT,
     PRIMARY KEY (key, code)

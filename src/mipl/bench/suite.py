@@ -110,6 +110,7 @@ class Suite:
                         split=split,
                         train_size=self.train_size,
                         options=options,
+                        scale=d.scale,
                         params={**m.params, **m.on.get(d.load, {})},
                         code=codes[m.name],
                     )

@@ -49,12 +49,14 @@ class DatasetEntry:
     """A data set of a suite: a name or file for `mipl.load`, its name in tables, and the builder's options.
 
     `r` overrides the suite's values; a file has its own candidate sets, and its `r` only says how many there are.
+    `scale` "min-max" maps the range of each feature over the training bags to [0, 1], for every method alike.
     """
 
     load: str
     label: str = ""
     r: tuple[int | None, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
+    scale: str = ""
 
     @property
     def is_file(self) -> bool:
@@ -98,6 +100,10 @@ def dataset_entry(spec: Any) -> DatasetEntry:
         spec = DatasetEntry(**{**spec, "load": str(spec["load"]), "r": tuple(r) if isinstance(r, Sequence) else (r,)})
     if not isinstance(spec, DatasetEntry):
         raise DataError(f"a data set of a suite is a name, a path or a table, not {spec!r}")
+    if spec.scale not in ("", "min-max"):
+        raise DataError(
+            f"scale = {spec.scale!r} of the data set {spec.load!r} is not known; use 'min-max' or leave it out"
+        )
     if spec.is_file and not Path(spec.load).is_file():
         raise DataError(f"{spec.load!r} is neither a data set ({', '.join(dataset_names())}) nor a file")
     return replace(spec, label=spec.label or (Path(spec.load).stem if spec.is_file else spec.load))

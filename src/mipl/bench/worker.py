@@ -41,7 +41,7 @@ def run_cell(cell: Cell) -> Outcome:
         "host": socket.gethostname(),
     }
     try:
-        train, test = _split(cell.dataset, json.dumps(cell.options), cell.r, cell.train_size, cell.split)
+        train, test = _split(cell.dataset, json.dumps(cell.options), cell.r, cell.train_size, cell.split, cell.scale)
         model = build(cell)
         _send({"started": True})
         start_mib = _reset_peak()
@@ -97,8 +97,13 @@ def _dataset(name: str, options: str, r: int | None) -> MIPLDataset:
 
 
 @lru_cache(maxsize=1)
-def _split(name: str, options: str, r: int | None, train_size: float, split: int) -> tuple[MIPLDataset, MIPLDataset]:
-    return _dataset(name, options, r).split(train_size=train_size, seed=split)
+def _split(
+    name: str, options: str, r: int | None, train_size: float, split: int, scale: str
+) -> tuple[MIPLDataset, ...]:
+    from mipl.datasets.scaling import min_max
+
+    parts = _dataset(name, options, r).split(train_size=train_size, seed=split)
+    return min_max(*parts) if scale == "min-max" else parts
 
 
 # -------------------------------------------------------------------- memory

@@ -232,7 +232,7 @@ class MIPLGP(MIPLClassifier):
         iterations: list[int] = []
         residuals: list[float] = []
         for _ in track(range(self.n_iter), self.name, verbose=self.verbose):
-            evidence = gp.evidence(targets, noise)
+            evidence = gp.evidence(targets, noise, warm=True)
             losses.append(evidence.loss)
             iterations.append(evidence.iterations)
             residuals.append(evidence.residual)

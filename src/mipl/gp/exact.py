@@ -14,12 +14,16 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from mipl.gp.kernels import kernel_matrix
-from mipl.gp.solvers import Preconditioner, pivoted_cholesky, solve, system_product, tridiagonal_logdet
+from mipl.gp.solvers import Preconditioner, pivoted_cholesky, refine, solve, system_product, tridiagonal_logdet
 
 __all__ = ["Evidence", "ExactGP"]
 
 # GPyTorch's lower bound of a learned noise.
 NOISE_FLOOR = 1e-4
+# A chain of warm evaluations ends, and the next one starts afresh, after this many steps, or when one of them needed
+# more than so many iterations (its preconditioner has grown old).
+WARM_STEPS = 25
+WARM_ITERATIONS = 5
 
 
 class Evidence(NamedTuple):
@@ -29,6 +33,21 @@ class Evidence(NamedTuple):
     posterior_mean: NDArray[np.float64]
     iterations: int
     residual: float
+
+
+class _Chain(NamedTuple):
+    """An evaluation from which a warm one goes on; derivatives are those of the sum of log determinants."""
+
+    preconditioner: Preconditioner
+    probes: Tensor  # (C, n, t)
+    x: Tensor  # (C, n, t + 1), solutions for probes and residuals
+    change: Tensor  # of x in the last step: the start for the next one is extrapolated
+    kernel_parameters: Tensor  # (p,)
+    noise: Tensor  # (C, n)
+    logdet: float
+    by_kernel: Tensor  # (p,)
+    by_noise: Tensor  # (C, n)
+    steps: int
 
 
 class ExactGP(torch.nn.Module):
@@ -50,6 +69,11 @@ class ExactGP(torch.nn.Module):
     the same blocks of :math:`\partial K`. The probes come from normal draws that are fixed for the lifetime of the
     object, so the objective is a deterministic function of the hyper-parameters. Up to `cholesky_size` instances
     everything is computed by Cholesky factors in float64, without probes.
+
+    A *warm* evaluation goes on from the one before: same preconditioner and probes, solutions refined to `cg_tol` from
+    the last ones, and the log determinants carried along by the trapezoid rule on their own gradient, since a refined
+    solution has no Lanczos matrices. While an optimizer takes small steps this needs one to three products with K
+    where a fresh evaluation needs ten to thirty.
 
     Parameters
     ----------
@@ -101,21 +125,30 @@ class ExactGP(torch.nn.Module):
         shape = n_classes, preconditioner_size + n, n_probes
         draws = torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(self.K.X)
         self.inner_draws, self.outer_draws = draws.split([preconditioner_size, n], dim=1)
+        self._chain: _Chain | None = None
 
     @property
     def extra_noise(self) -> Tensor:
         """The learned homoscedastic noise (C,)."""
         return softplus(self.raw_noise) + NOISE_FLOOR
 
-    def evidence(self, targets: NDArray[np.float64], noise: NDArray[np.float64]) -> Evidence:
-        """Evaluate the objective at targets and noise variances (n, C), and set `grad` of every parameter."""
+    def evidence(self, targets: NDArray[np.float64], noise: NDArray[np.float64], *, warm: bool = False) -> Evidence:
+        """Evaluate the objective at targets and noise variances (n, C), and set `grad` of every parameter.
+
+        With `warm`, from the evaluation before, if there was one.
+        """
         self.zero_grad()
         self.K.update()
+        if not warm:
+            self._chain = None
         residual, total_noise = self._systems(targets, noise)
         factor = 1 / (2 * targets.size)
         with torch.no_grad():
             evaluate = self._direct_evidence if self.direct else self._iterative_evidence
-            value, solution, by_noise, iterations, cg_residual = evaluate(residual, total_noise, factor)
+            value, solution, by_kernel, by_noise, iterations, cg_residual = evaluate(residual, total_noise)
+        sizes = [p.numel() for p in self.K.parameters]
+        for parameter, gradient in zip(self.K.parameters, by_kernel.split(sizes), strict=True):
+            parameter.grad = (factor * gradient).view_as(parameter).to(parameter)
         loss = factor * value + math.log(2 * math.pi) / 2
         self.mean.grad = -2 * factor * solution.sum(1).double()
         (factor * by_noise.sum(1).double() @ self.extra_noise).backward()
@@ -167,49 +200,68 @@ class ExactGP(torch.nn.Module):
             residual, total = y - self.mean[:, None], variances + self.extra_noise[:, None]
         return residual.to(self.dtype).contiguous(), total.to(self.dtype).contiguous()
 
-    def _direct_evidence(
-        self, residual: Tensor, noise: Tensor, factor: float
-    ) -> tuple[float, Tensor, Tensor, int, float]:
-        K = self.K.rows(slice(0, self.K.n))
+    # Both give the value without factor and constant, the solutions, the value's derivatives, and how CG went.
+
+    def _direct_evidence(self, residual: Tensor, noise: Tensor) -> tuple[float, Tensor, Tensor, Tensor, int, float]:
+        K = self.K.dense()
         weight, value = torch.zeros_like(K), 0.0
         solution, by_noise = torch.empty_like(residual), torch.empty_like(noise)
         for c in range(len(noise)):
-            factor_c = torch.linalg.cholesky(K + noise[c].diag())
-            solution[c] = torch.cholesky_solve(residual[c, :, None], factor_c)[:, 0]
-            value += (residual[c] @ solution[c] + 2 * factor_c.diagonal().log().sum()).item()
-            by_c = torch.cholesky_inverse(factor_c).sub_(torch.outer(solution[c], solution[c]))
+            factor = torch.linalg.cholesky(K + noise[c].diag())
+            solution[c] = torch.cholesky_solve(residual[c, :, None], factor)[:, 0]
+            value += (residual[c] @ solution[c] + 2 * factor.diagonal().log().sum()).item()
+            by_c = torch.cholesky_inverse(factor).sub_(torch.outer(solution[c], solution[c]))
             by_noise[c] = by_c.diagonal()
             weight += by_c
-        self.K.backward(lambda rows, first: 2 * factor * weight[rows, first:])
-        return value, solution, by_noise, 0, 0.0
+        return value, solution, self.K.gradient(weight), by_noise, 0, 0.0
 
-    def _iterative_evidence(
-        self, residual: Tensor, noise: Tensor, factor: float
-    ) -> tuple[float, Tensor, Tensor, int, float]:
-        n, t = self.K.n, self.n_probes
-        preconditioner = self._preconditioner(noise)
-        probes = preconditioner.sample(self.inner_draws, self.outer_draws)
-        out = solve(
-            self.K, noise, torch.cat([probes, residual[:, :, None]], 2), preconditioner,
-            n_probes=t, tol=self.cg_tol, max_iter=self.max_cg_iter,
-        )  # fmt: skip
+    def _iterative_evidence(self, residual: Tensor, noise: Tensor) -> tuple[float, Tensor, Tensor, Tensor, int, float]:
+        t, chain = self.n_probes, self._chain
+        preconditioner = self._preconditioner(noise) if chain is None else chain.preconditioner
+        probes = preconditioner.sample(self.inner_draws, self.outer_draws) if chain is None else chain.probes
+        rhs = torch.cat([probes, residual[:, :, None]], 2)
+        if chain is None:
+            out = solve(self.K, noise, rhs, preconditioner, n_probes=t, tol=self.cg_tol, max_iter=self.max_cg_iter)
+        else:
+            out = refine(
+                self.K, noise, rhs, chain.x + chain.change, preconditioner, tol=self.cg_tol, max_iter=self.max_cg_iter
+            )
         solution = out.x[:, :, t]
-        assert out.tridiagonal is not None
-        logdet = preconditioner.logdet + tridiagonal_logdet(out.tridiagonal.double(), n)
-        value = ((residual.double() * solution.double()).sum() + logdet.sum()).item()
-        # The columns of both factors of G: t probes and the solution, for each class.
-        left = torch.cat([out.x[:, :, :t] / t, -solution[:, :, None]], 2)
-        right = torch.cat([preconditioner.solve(probes), solution[:, :, None]], 2)
-        by_noise = (left * right).sum(2)
-        left, right = (f.permute(1, 0, 2).reshape(n, -1) for f in (factor * left, right))
-        both, swapped = torch.cat([left, right], 1), torch.cat([right, left], 1).T.contiguous()
-        self.K.backward(lambda rows, first: both[rows] @ swapped[:, first:])
-        return value, solution, by_noise, out.iterations, out.residual
+
+        # G has a part of probes, for the log determinants, and one of solutions, for the quadratic forms.
+        other = torch.cat([preconditioner.solve(probes) / t, -solution[:, :, None]], 2)
+        by_noise = out.x * other
+        trace_noise = by_noise[:, :, :t].sum(2)
+        X, KX, Y = (_rows(V) for V in (out.x, out.product - noise[:, :, None] * out.x, other))
+        trace_kernel, fit_kernel = self.K.form_gradients(X, KX, Y, [t * len(noise), len(noise)])
+
+        kernel_parameters = torch.cat([p.detach().double().reshape(-1) for p in self.K.parameters])
+        if chain is None:
+            assert out.tridiagonal is not None
+            relative = tridiagonal_logdet(out.tridiagonal.double(), self.K.n)
+            logdet = (preconditioner.logdet + relative).sum().item()
+        else:
+            moved = (noise - chain.noise).double(), kernel_parameters - chain.kernel_parameters
+            mean = (trace_noise + chain.by_noise).double() / 2, (trace_kernel + chain.by_kernel) / 2
+            logdet = chain.logdet + sum((m * d).sum().item() for m, d in zip(mean, moved, strict=True))
+        steps = 0 if chain is None else chain.steps + 1
+        change = torch.zeros_like(out.x) if chain is None else out.x - chain.x
+        spent = (steps > 0 and out.iterations > WARM_ITERATIONS) or steps == WARM_STEPS
+        self._chain = None if spent else _Chain(
+            preconditioner, probes, out.x, change, kernel_parameters, noise, logdet, trace_kernel, trace_noise, steps
+        )  # fmt: skip
+        value = (residual.double() * solution.double()).sum().item() + logdet
+        return value, solution, trace_kernel + fit_kernel, by_noise.sum(2), out.iterations, out.residual
 
     def _preconditioner(self, noise: Tensor) -> Preconditioner:
         return Preconditioner(pivoted_cholesky(self.K, self.preconditioner_size), noise)
 
     def _cholesky_solve(self, residual: Tensor, noise: Tensor) -> Tensor:
-        K = self.K.rows(slice(0, self.K.n))
+        K = self.K.dense()
         factors = (torch.linalg.cholesky(K + diagonal.diag()) for diagonal in noise)
         return torch.stack([torch.cholesky_solve(r[:, None], f)[:, 0] for r, f in zip(residual, factors, strict=True)])
+
+
+def _rows(V: Tensor) -> Tensor:
+    """Vectors of V (C, n, s) as rows (s * C, n)."""
+    return V.permute(2, 0, 1).reshape(-1, V.shape[1])

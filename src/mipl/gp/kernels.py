@@ -2,13 +2,14 @@
 
 A kernel is any GPyTorch kernel. `kernel_matrix` binds it to the training instances: a scaled isotropic Matérn kernel,
 the paper's, is evaluated from distances that never change, with its derivative in closed form; every other kernel is
-evaluated by GPyTorch, in blocks of rows, and differentiated by autograd.
+evaluated by GPyTorch and differentiated by autograd. Of a symmetric matrix only the square tiles on and above the
+diagonal are ever computed, kept or read.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
@@ -16,16 +17,11 @@ from torch import Tensor
 
 __all__ = ["KernelMatrix", "MaternMatrix", "cross_kernel", "distances", "kernel_matrix", "scaled_matern"]
 
-# A block of rows stays in a core's share of the cache, so that the passes of an elementwise formula are cheap; a GPU
-# wants long launches instead.
-BLOCK_BYTES = {"cpu": 2 << 20, "cuda": 256 << 20}
-# Rows or columns that one matrix product takes: measured best for about 70 right-hand sides.
-PRODUCT_ROWS = 1024
+# Rows of a tile. On a CPU the passes of an elementwise formula over a tile should find it in the cache; a GPU wants
+# long launches instead. Measured: 512 to 1024 are equally fast, 256 takes half as long again.
+TILE_ROWS = {"cpu": 768, "cuda": 8192}
 # exp(-SATURATED) is zero in float32 and float64, and no power of SATURATED in the formulas overflows.
 SATURATED = 1e4
-
-#: ``weight(rows, first)`` gives the block (G + G')[rows, first:] of a matrix of weights.
-Weight = Callable[[slice, int], Tensor]
 
 
 def scaled_matern(nu: float, length_scale: float, output_scale: float) -> ScaleKernel:
@@ -62,31 +58,25 @@ def is_scaled_matern(kernel: Kernel) -> bool:
     )
 
 
-def _matern(kernel: ScaleKernel, distance: Tensor) -> Tensor:
-    r"""Kernel values; with :math:`s = \sqrt{2\nu}\, d / \ell`: e^-s, (1 + s) e^-s or (1 + s + s^2/3) e^-s."""
-    s, decay = _scaled_distance(kernel, distance)
-    if kernel.base_kernel.nu == 1.5:
-        decay.mul_(s.add_(1))
-    elif kernel.base_kernel.nu == 2.5:
-        decay.mul_((s / 3).add_(1).mul_(s).add_(1))
-    return decay.mul_(kernel.outputscale.item())
+def _matern(kernel: ScaleKernel, distance: Tensor, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
+    r"""Kernel values and their derivatives by the logarithm of the length scale.
 
-
-def _matern_by_log_length(kernel: ScaleKernel, distance: Tensor) -> Tensor:
-    """Derivative of `_matern` by the logarithm of the length scale: s e^-s, s^2 e^-s or s^2 (1 + s) e^-s / 3."""
-    s, decay = _scaled_distance(kernel, distance)
-    decay.mul_(s)
-    if kernel.base_kernel.nu == 1.5:
-        decay.mul_(s)
-    elif kernel.base_kernel.nu == 2.5:
-        decay.mul_((s + 1).mul_(s).div_(3))
-    return decay.mul_(kernel.outputscale.item())
-
-
-def _scaled_distance(kernel: ScaleKernel, distance: Tensor) -> tuple[Tensor, Tensor]:
+    With :math:`s = \sqrt{2\nu}\, d / \ell` the values are e^-s, (1 + s) e^-s or (1 + s + s^2/3) e^-s, the derivatives
+    s e^-s, s^2 e^-s or s^2 (1 + s) e^-s / 3. `out` takes values, derivatives and a scratch of the same shape: fresh
+    memory for them costs as much as the computation.
+    """
     base = kernel.base_kernel
-    s = (distance * (math.sqrt(2 * base.nu) / base.lengthscale.item())).clamp_(max=SATURATED)
-    return s, s.neg().exp_()
+    values, derivative, minus_s = out or (torch.empty_like(distance) for _ in range(3))
+    torch.mul(distance, -math.sqrt(2 * base.nu) / base.lengthscale.item(), out=minus_s).clamp_(min=-SATURATED)
+    torch.exp(minus_s, out=values).mul_(kernel.outputscale.item())
+    torch.mul(values, minus_s, out=derivative)  # -s e^-s
+    if base.nu == 0.5:
+        return values, derivative.neg_()
+    values.sub_(derivative)
+    if base.nu == 1.5:
+        return values, derivative.mul_(minus_s)
+    derivative.mul_(minus_s.div_(3))  # s^2 e^-s / 3
+    return values.add_(derivative), derivative.addcmul_(derivative, minus_s, value=-3)
 
 
 @torch.no_grad()
@@ -94,7 +84,7 @@ def cross_kernel(kernel: Kernel, A: Tensor, B: Tensor) -> Tensor:
     """Kernel values (a, b) between two sets of instances."""
     if is_scaled_matern(kernel):
         centre = B.mean(0)
-        return _matern(kernel, distances(A - centre, B - centre).to(A.dtype))
+        return _matern(kernel, distances(A - centre, B - centre).to(A.dtype))[0]
     return kernel(A, B).to_dense()
 
 
@@ -112,119 +102,175 @@ class KernelMatrix:
         Its parameters may change between calls of `update`.
     X : (n, d) tensor
     memory_budget : float
-        Bytes for (n, n) matrices. K is kept if it fits, and computed again by blocks of rows for each product if not.
+        Bytes for tiles. Those of K are kept if they fit, and computed again for each product if not.
     """
 
     def __init__(self, kernel: Kernel, X: Tensor, memory_budget: float) -> None:
         self.kernel, self.X, self.n = kernel, X, len(X)
-        self.matrix_bytes = self.n * self.n * X.element_size()
-        self.cached = self.matrix_bytes <= memory_budget
-        block_bytes = BLOCK_BYTES.get(X.device.type, BLOCK_BYTES["cuda"])
-        self.block_rows = max(1, block_bytes // (self.n * X.element_size()))
-        self.K: Tensor | None = None
+        self.parameters = [p for p in kernel.parameters() if p.requires_grad]
+        self.tile_rows = TILE_ROWS.get(X.device.type, TILE_ROWS["cuda"])
+        self.slices = [slice(i, min(i + self.tile_rows, self.n)) for i in range(0, self.n, self.tile_rows)]
+        n_tiles = len(self.slices) * (len(self.slices) + 1) // 2
+        self.half_bytes = n_tiles * min(self.n, self.tile_rows) ** 2 * X.element_size()
+        self.cached = self.half_bytes <= memory_budget
+        self.tiles: dict[tuple[int, int], Tensor] = {}
 
     # ---------------------------------------------------------------- what a kind of kernel implements
 
     @torch.no_grad()
-    def _compute(self, rows: slice, first: int = 0) -> Tensor:
-        """K[rows, first:]."""
-        return self.kernel(self.X[rows], self.X[first:]).to_dense()
+    def _compute(self, rows: slice, columns: slice) -> Tensor:
+        """K[rows, columns]."""
+        return self.kernel(self.X[rows], self.X[columns]).to_dense()
 
     @torch.no_grad()
     def diagonal(self) -> Tensor:
         """The prior variances (n,)."""
         return self.kernel(self.X, diag=True)
 
-    def backward(self, weight: Weight) -> None:
-        """Add the gradient of sum_ij G_ij K_ij to the kernel's parameters."""
-        for rows, block in self._upper_half(weight):
+    def gradient(self, W: Tensor) -> Tensor:
+        """Gradient (p,) of sum_ij W_ij K_ij by the kernel's `parameters`, for a symmetric W (n, n)."""
+        return self._by_autograd(lambda rows, columns: [W[rows, columns]])[0]
+
+    def form_gradients(self, X: Tensor, KX: Tensor, Y: Tensor, groups: Sequence[int]) -> Tensor:
+        """Gradients (g, p) of sum_k x_k' K y_k over g groups of the rows of X and Y (s, n); KX is X K."""
+        pairs = list(zip(X.split(groups), Y.split(groups), strict=True))
+        return self._by_autograd(
+            lambda rows, columns: [(x[:, rows].T @ y[:, columns] + y[:, rows].T @ x[:, columns]) / 2 for x, y in pairs]
+        )
+
+    def _by_autograd(self, weights: Callable[[slice, slice], Sequence[Tensor]]) -> Tensor:
+        """Gradients (g, p) of sum_ij W_ij K_ij for g symmetric matrices W, given by their blocks."""
+        sums: list[Tensor] = []
+        for a, b in self._upper():
+            rows, columns = self.slices[a], self.slices[b]
             with torch.enable_grad():
-                (self.kernel(self.X[rows], self.X[rows.start :]).to_dense() * block).sum().backward()
+                K = self.kernel(self.X[rows], self.X[columns]).to_dense()
+                forms = [(1 if a == b else 2) * (K * W).sum() for W in weights(rows, columns)]
+            parts = [
+                torch.autograd.grad(form, self.parameters, retain_graph=True, allow_unused=True, materialize_grads=True)
+                for form in forms
+            ]
+            sums.append(torch.stack([torch.cat([g.double().reshape(-1) for g in part]) for part in parts]))
+        return torch.stack(sums).sum(0)
 
     # ---------------------------------------------------------------- shared
 
     def update(self) -> None:
         """Take over the kernel's present parameters."""
-        if not self.cached:
-            return
-        if self.K is None:
-            self.K = self.X.new_empty(self.n, self.n)
-        fill_symmetric(self.K, self._compute, self.block_rows)
+        if self.cached:
+            for a, b in self._upper():
+                self.tiles[a, b] = self._compute(self.slices[a], self.slices[b])
 
-    def rows(self, rows: slice) -> Tensor:
-        """Rows of K (b, n)."""
-        return self._compute(rows) if self.K is None else self.K[rows]
+    def row(self, i: int) -> Tensor:
+        """Row i of K (n,)."""
+        if not self.tiles:
+            return self._compute(slice(i, i + 1), slice(0, self.n))[0]
+        a, k = divmod(i, self.tile_rows)
+        above = [self.tiles[b, a][:, k] for b in range(a)]
+        return torch.cat(above + [self.tiles[a, b][k] for b in range(a, len(self.slices))])
+
+    def dense(self) -> Tensor:
+        """All of K (n, n)."""
+        K = self.X.new_empty(self.n, self.n)
+        for a, b in self._upper():
+            tile = self._tile(a, b)
+            K[self.slices[a], self.slices[b]] = tile
+            K[self.slices[b], self.slices[a]] = tile.T
+        return K
 
     def multiply(self, V: Tensor) -> Tensor:
-        """V K for V (s, n), all right-hand sides of all classes in one product.
+        """V K for V (s, n), all right-hand sides of all classes in one pass over the tiles.
 
-        Vectors are rows: with about 70 of them this runs at four fifths of the rate of a large square product, and a
-        fifth faster than K V'.
+        Vectors are rows, because a product of few long rows with a tile is faster than one with few long columns.
         """
-        out = torch.empty_like(V)
-        step = self.block_rows if self.K is None else PRODUCT_ROWS if V.device.type == "cpu" else self.n
-        for rows in _slices(self.n, step):
-            out[:, rows] = V @ (self._compute(rows).T if self.K is None else self.K[:, rows])
+        return self._multiply(V, self._tile)
+
+    def _multiply(self, V: Tensor, tile: Callable[[int, int], Tensor]) -> Tensor:
+        out = torch.zeros_like(V)
+        for a, b in self._upper():
+            rows, columns, block = self.slices[a], self.slices[b], tile(a, b)
+            out[:, columns].addmm_(V[:, rows], block)
+            if a != b:
+                out[:, rows].addmm_(V[:, columns], block.T)
         return out
 
-    def _upper_half(self, weight: Weight) -> Iterator[tuple[slice, Tensor]]:
-        """Blocks of rows from the diagonal on, with the weights that make their sum that of the whole matrix."""
-        for rows in _slices(self.n, self.block_rows):
-            block = weight(rows, rows.start)
-            block[:, : len(block)] *= 0.5  # the square on the diagonal holds both of its halves
-            yield rows, block
+    def _upper(self) -> Iterator[tuple[int, int]]:
+        """The tiles on and above the diagonal."""
+        return ((a, b) for a in range(len(self.slices)) for b in range(a, len(self.slices)))
+
+    def _tile(self, a: int, b: int) -> Tensor:
+        return self.tiles[a, b] if self.tiles else self._compute(self.slices[a], self.slices[b])
 
 
 class MaternMatrix(KernelMatrix):
-    """K of a scaled isotropic Matérn kernel, from distances that are computed once if K and they both fit."""
+    """K of a scaled isotropic Matérn kernel.
+
+    Beside K, the distances are kept, computed once, and the derivatives by the length scale, if all three fit.
+    """
 
     def __init__(self, kernel: ScaleKernel, X: Tensor, memory_budget: float) -> None:
         super().__init__(kernel, X, memory_budget)
+        self.parameters = [kernel.base_kernel.raw_lengthscale, kernel.raw_outputscale]
         self.centred = X.double() - X.double().mean(0)
         self.squares = self.centred.square().sum(1)
-        self.distance: Tensor | None = None
-        if 2 * self.matrix_bytes <= memory_budget:
-            distance = X.new_empty(self.n, self.n)
-            fill_symmetric(distance, self._distances, PRODUCT_ROWS)
-            self.distance = distance
+        self.keeps_all = 3 * self.half_bytes <= memory_budget
+        self.distances: dict[tuple[int, int], Tensor] = {}
+        self.derivatives: dict[tuple[int, int], Tensor] = {}
+        if self.keeps_all:
+            for a, b in self._upper():
+                self.distances[a, b] = self._distances(self.slices[a], self.slices[b])
+                self.derivatives[a, b] = torch.empty_like(self.distances[a, b])
 
-    def _distances(self, rows: slice, first: int) -> Tensor:
-        if self.distance is not None:
-            return self.distance[rows, first:]
-        block = _distances(self.centred[rows], self.squares[rows], self.centred[first:], self.squares[first:])
-        block.diagonal(rows.start - first).zero_()
+    def _distances(self, rows: slice, columns: slice) -> Tensor:
+        block = _distances(self.centred[rows], self.squares[rows], self.centred[columns], self.squares[columns])
+        # An instance is at distance 0 of itself, whatever cancellation left.
+        block.diagonal(rows.start - columns.start).zero_()
         return block.to(self.X.dtype)
 
     @torch.no_grad()
-    def _compute(self, rows: slice, first: int = 0) -> Tensor:
-        return _matern(self.kernel, self._distances(rows, first))
+    def _compute(self, rows: slice, columns: slice) -> Tensor:
+        return _matern(self.kernel, self._distances(rows, columns))[0]
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Take over the kernel's present parameters."""
+        if not self.keeps_all:
+            super().update()
+        scratch: dict[torch.Size, Tensor] = {}
+        for tile, distance in self.distances.items():
+            values = self.tiles.setdefault(tile, torch.empty_like(distance))
+            minus_s = scratch.setdefault(distance.shape, torch.empty_like(distance))
+            _matern(self.kernel, distance, (values, self.derivatives[tile], minus_s))
 
     @torch.no_grad()
     def diagonal(self) -> Tensor:
         """The prior variances (n,)."""
         return self.kernel.outputscale.detach().to(self.X.dtype).expand(self.n)
 
-    def backward(self, weight: Weight) -> None:
-        """Add the gradient of sum_ij G_ij K_ij to the raw length and output scales."""
-        by_log_length = by_log_output = 0.0
-        with torch.no_grad():
-            for rows, block in self._upper_half(weight):
-                derivative = _matern_by_log_length(self.kernel, self._distances(rows, rows.start))
-                by_log_length += torch.dot(block.view(-1), derivative.view(-1)).item()
-                K = self._compute(rows, rows.start) if self.K is None else self.K[rows, rows.start :]
-                by_log_output += block.mul_(K).sum().item()
+    @torch.no_grad()
+    def gradient(self, W: Tensor) -> Tensor:
+        """Gradient (2,) of sum_ij W_ij K_ij by the raw length and output scales, for a symmetric W (n, n)."""
+        by_logs = W.new_zeros(2, dtype=torch.float64)
+        for a, b in self._upper():
+            block = (1 if a == b else 2) * W[self.slices[a], self.slices[b]]
+            by_logs[0] += (block * self._derivative(a, b)).sum()
+            by_logs[1] += (block * self._tile(a, b)).sum()
+        return by_logs * self._by_raw()
+
+    @torch.no_grad()
+    def form_gradients(self, X: Tensor, KX: Tensor, Y: Tensor, groups: Sequence[int]) -> Tensor:
+        """Gradients (g, 2) of sum_k x_k' K y_k over groups of rows, by the raw length and output scales."""
+        by_logs = torch.stack([(P * Y).sum(1).double() for P in (self._multiply(X, self._derivative), KX)], 1)
+        return torch.stack([group.sum(0) for group in by_logs.split(groups)]) * self._by_raw()
+
+    def _derivative(self, a: int, b: int) -> Tensor:
+        """A tile of the derivative of K by the logarithm of the length scale."""
+        if self.derivatives:
+            return self.derivatives[a, b]
+        return _matern(self.kernel, self._distances(self.slices[a], self.slices[b]))[1]
+
+    def _by_raw(self) -> Tensor:
+        """Derivatives (2,) of the logarithms of length and output scale by the raw parameters."""
         with torch.enable_grad():
-            length, output = self.kernel.base_kernel.lengthscale.sum(), self.kernel.outputscale
-            (by_log_length * length.log() + by_log_output * output.log()).backward()
-
-
-def fill_symmetric(matrix: Tensor, compute: Callable[[slice, int], Tensor], block_rows: int) -> None:
-    """Fill a symmetric matrix from blocks ``compute(rows, first)`` of its upper half."""
-    for rows in _slices(len(matrix), block_rows):
-        block = compute(rows, rows.start)
-        matrix[rows, rows.start :] = block
-        matrix[rows.stop :, rows] = block[:, len(block) :].T
-
-
-def _slices(n: int, step: int) -> Iterator[slice]:
-    return (slice(start, min(start + step, n)) for start in range(0, n, step))
+            logs = self.kernel.base_kernel.lengthscale.log().sum() + self.kernel.outputscale.log().sum()
+            return torch.cat([g.double().reshape(-1) for g in torch.autograd.grad(logs, self.parameters)])

@@ -3,6 +3,9 @@
 The iteration, its tridiagonal matrices and the quadrature on them are linear_operator's, driven through closures that
 see all systems and right-hand sides as one matrix product with K. Written here is what that library does not offer:
 
+- `refine`, conjugate gradients from a start near the solution: `linear_cg` never takes fewer than ten iterations, and
+  while hyper-parameters are learned one or two are enough from the solution of the step before;
+
 - the preconditioner: one low-rank factor for all systems, with a Woodbury correction each, where linear_operator
   would factor each system anew. Its pivoted Cholesky gathers all earlier columns in permuted order at each step and
   took 1.9 s where the one below takes 0.04 s (n = 10,000, rank 100, one core);
@@ -23,7 +26,15 @@ from torch import Tensor
 
 from mipl.gp.kernels import KernelMatrix
 
-__all__ = ["Preconditioner", "Solution", "pivoted_cholesky", "solve", "system_product", "tridiagonal_logdet"]
+__all__ = [
+    "Preconditioner",
+    "Solution",
+    "pivoted_cholesky",
+    "refine",
+    "solve",
+    "system_product",
+    "tridiagonal_logdet",
+]
 
 # Lanczos steps for the log determinant. Ten suffice on the preconditioned systems, and `linear_cg` never takes fewer.
 LANCZOS_STEPS = 10
@@ -38,7 +49,7 @@ def pivoted_cholesky(K: KernelMatrix, rank: int) -> Tensor:
         pivot = int(remaining.argmax())
         if remaining[pivot] <= smallest:
             return L[:k].T
-        row = K.rows(slice(pivot, pivot + 1))[0] - L[:k, pivot] @ L[:k]
+        row = K.row(pivot) - L[:k, pivot] @ L[:k]
         L[k] = row / remaining[pivot].sqrt()
         remaining -= L[k].square()
         remaining[pivot] = 0
@@ -79,9 +90,10 @@ class Preconditioner:
 
 
 class Solution(NamedTuple):
-    """Solutions (C, n, s) of all systems, tridiagonal matrices of the probes, and how the iteration went."""
+    """Solutions x (C, n, s) of all systems, their products with these, and how the iteration went."""
 
     x: Tensor
+    product: Tensor
     tridiagonal: Tensor | None
     iterations: int
     residual: float
@@ -133,7 +145,37 @@ def solve(
             preconditioner=precondition,
         )
     x, tridiagonal = result if n_probes else (result, None)
-    return Solution(x, tridiagonal, len(residuals) - 1, float(residuals[-1]))
+    return Solution(x, system_product(K, noise, x), tridiagonal, len(residuals) - 1, float(residuals[-1]))
+
+
+def refine(
+    K: KernelMatrix,
+    noise: Tensor,
+    rhs: Tensor,
+    start: Tensor,
+    preconditioner: Preconditioner,
+    *,
+    tol: float,
+    max_iter: int,
+) -> Solution:
+    """Solve as `solve` does, from a start (C, n, s); no iteration is made where the start is good enough."""
+    tiny = torch.finfo(rhs.dtype).tiny
+    norm = rhs.norm(dim=1).clamp(min=tiny)
+    x, residual = start, rhs - system_product(K, noise, start)
+    direction, last = torch.zeros_like(rhs), torch.ones_like(norm)
+    for iteration in range(max_iter + 1):
+        relative = (residual.norm(dim=1) / norm).mean().item()
+        if relative < tol or iteration == max_iter:
+            break
+        preconditioned = preconditioner.solve(residual)
+        length = (residual * preconditioned).sum(1)
+        direction = torch.addcmul(preconditioned, (length / last)[:, None], direction)
+        product = system_product(K, noise, direction)
+        step = (length / (direction * product).sum(1).clamp(min=tiny))[:, None]
+        x = torch.addcmul(x, step, direction)
+        residual = torch.addcmul(residual, step, product, value=-1)
+        last = length.clamp(min=tiny)
+    return Solution(x, rhs - residual, None, iteration, relative)
 
 
 def tridiagonal_logdet(tridiagonal: Tensor, n: int) -> Tensor:

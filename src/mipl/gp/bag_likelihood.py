@@ -150,9 +150,8 @@ def fit_bag_likelihood(
     for stage in stages:
         of_shards = torch.softmax(log_prior + offset, dim=1).split(counts)
         priors = [LabelPrior.of(p, shard.candidates) for p, shard in zip(of_shards, shards, strict=True)]
-        whitening = (eigenvalues / (q + 1) + 1 / stage.variance).rsqrt()[:, None]
-
         pairs = list(zip(shards, priors, strict=True))
+        whitening = (eigenvalues / (q + 1) + 1 / stage.variance).rsqrt()[:, None]
 
         def objective(weights: Tensor, stage: Stage = stage, pairs: Any = pairs) -> tuple[Tensor, Tensor]:
             value, gradient = total(_of_pair, pairs, weights, bias, log_kappa, stage.hold_prior)

@@ -6,8 +6,8 @@ is added to the log evidence of class c works against this: the fixed point of
 .. math:: o_c = -w \log\big(q \cdot \mathrm{mean}_b P_{bc}\big), \qquad
     P_b = \mathrm{softmax}_{c \in S_b}(l_{bc} + \log \pi_{bc} + o_c), \qquad w = 0.9.
 
-Offsets are a few nats at most: they decide between classes where bags are ambiguous and leave clear bags alone, so
-that frequent classes stay frequent where the bags say so.
+Offsets are a few nats as a rule: they decide between classes where bags are ambiguous and leave clear bags alone, so
+that frequent classes stay frequent where the bags say so. The larger w, the closer the shares come to equality.
 """
 
 from __future__ import annotations

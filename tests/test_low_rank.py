@@ -15,6 +15,7 @@ import mipl.gp.low_rank
 from mipl.datasets.synthetic import make_bags
 from mipl.gp.bag_likelihood import STAGES, LabelPrior, fit_bag_likelihood, likelihood_statistics
 from mipl.gp.bag_regression import fit_bag_regression
+from mipl.gp.class_offsets import class_offsets
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.leave_out import BagLeaveOut
 from mipl.gp.logistic import fit_logistic
@@ -161,6 +162,27 @@ def test_the_stages_do_not_depend_on_how_bags_are_cut_into_shards() -> None:
     assert len(shards) > 4
     torch.testing.assert_close(answers[0][0], answers[1][0], atol=1e-4, rtol=0)
     torch.testing.assert_close(answers[0][1], answers[1][1], atol=0.05, rtol=0)
+
+
+def test_class_offsets_are_the_fixed_point_of_their_equation_and_pull_shares_together() -> None:
+    candidates = torch.rand(200, 4, generator=generator()) < 0.6
+    candidates[:, 0] = True
+    log_prior = torch.where(candidates, 0.0, -math.inf).double()
+    evidence = torch.randn(200, 4, generator=generator(1), dtype=torch.float64)
+    evidence[:, 1] += 2.0
+    offset = class_offsets(evidence, log_prior)
+    share = torch.softmax(evidence + log_prior + offset, dim=1).mean(dim=0)
+    torch.testing.assert_close(offset, -0.9 * torch.log(4 * share), atol=1e-5, rtol=0)
+    before = torch.softmax(evidence + log_prior, dim=1).mean(dim=0)
+    assert share.max() - share.min() < before.max() - before.min()
+
+
+def test_class_offsets_leave_clear_bags_alone() -> None:
+    label = torch.tensor([0] * 60 + [1] * 10)
+    evidence = 20.0 * torch.nn.functional.one_hot(label, 2).double()
+    log_prior = torch.zeros(70, 2, dtype=torch.float64)
+    posterior = torch.softmax(evidence + class_offsets(evidence, log_prior), dim=1)
+    assert (posterior[torch.arange(70), label] > 0.999).all()
 
 
 def test_bag_regression_resolves_candidates_that_the_bag_itself_does_not_decide() -> None:

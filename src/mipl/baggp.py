@@ -42,9 +42,10 @@ class BagGP(MIPLClassifier):
 
     .. math::
         l_{bc} = \log\Big(\prod_{j \in b} (1 + e^{g_{jc}}) - 1\Big), \qquad
-        \hat p_b = \mathrm{softmax}_c\big(w_1 (l^{(1)}_{bc} + o_c) + w_2 l^{(2)}_{bc}\big),
+        \hat p_b = \mathrm{softmax}_c\big(w_1 (l^{(1)}_{bc} + o^{(1)}_c) + w_2 (l^{(2)}_{bc} + o^{(2)}_c)\big),
 
-    with weights w that make the probabilities of held-out candidate sets as large as they can be (`mipl.gp.held_out`).
+    with class offsets o that softly expect equally frequent classes (`mipl.gp.class_offsets`), and weights w that make
+    the probabilities of held-out candidate sets as large as they can be (`mipl.gp.held_out`).
     No true label is used anywhere and nothing needs to be tuned. Formulas of the parts: `mipl.bag_posterior`,
     `mipl.gp.bag_regression`, `mipl.gp.bag_likelihood`.
 
@@ -73,7 +74,8 @@ class BagGP(MIPLClassifier):
     lengthscale_ : float
     regression_coef_, regression_intercept_ : (M, q), (q,)
         Instance logits of bag regression: kernel @ coef + intercept.
-    class_offset_ : (q,)
+    class_offset_ : (2, q)
+        Added to the log evidence of the two models.
     likelihood_coef_, likelihood_intercept_ : (M, q), (q,)
         The same of bag likelihood.
     posterior_ : (m, q)
@@ -139,7 +141,7 @@ class BagGP(MIPLClassifier):
         self.landmarks_ = landmarks.cpu().numpy()
         self.regression_coef_ = _numpy(T @ (regression.coef * regression.slope))
         self.regression_intercept_ = _numpy(regression.intercept)
-        self.class_offset_ = _numpy(regression.offset)
+        self.class_offset_ = _numpy(torch.stack([regression.offset, likelihood.offset]))
         self.likelihood_coef_ = _numpy(weights[:, :-1] - weights[:, -1:])
         self.likelihood_intercept_ = _numpy(likelihood.bias[:-1] - likelihood.bias[-1] + likelihood.log_kappa)
         self.posterior_ = _numpy(regression.posterior)[np.argsort(order)]
@@ -174,9 +176,10 @@ class BagGP(MIPLClassifier):
         offsets = torch.tensor(bags.offsets, device=X.device)
         by_regression, by_likelihood = logits.chunk(2, dim=1)
         evidence = bag_evidence(by_likelihood, offsets)
-        cautious = bag_evidence(by_regression, offsets).log_evidence + torch.tensor(self.class_offset_, device=X.device)
-        first, second = self.weights_.tolist()
-        log_odds = first * against_best(cautious) + second * against_best(evidence.log_evidence)
+        first, second = torch.tensor(self.class_offset_, device=X.device)
+        cautious = against_best(bag_evidence(by_regression, offsets).log_evidence + first)
+        sharp = against_best(evidence.log_evidence + second)
+        log_odds = self.weights_[0] * cautious + self.weights_[1] * sharp
         return _Judgement(by_likelihood, evidence, log_odds, offsets)
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:

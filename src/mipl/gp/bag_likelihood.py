@@ -13,7 +13,9 @@ gradient with respect to f is :math:`p - [R, 1 - \sum_c R_c]`, R being the insta
 
 The mode is found by L-BFGS in coordinates in which the curvature at W = 0 is nearly the identity, in stages: first with
 the label posterior held at the prior, so that instances are learnt from the prior's answer; then on J, with wider and
-wider priors on W. Broad structure is settled before detail, and a path can be cut where going on does harm.
+wider priors on W. Broad structure is settled before detail, and a path can be cut where going on does harm. After each
+stage the class offsets :math:`o_c` of `mipl.gp.class_offsets` are set anew from the evidence; the next stage takes
+:math:`\pi_{bc} e^{o_c}` for the prior, so that no class swallows the others from stage to stage.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from scipy.optimize import fmin_l_bfgs_b
 from torch import Tensor
 
 from mipl.bag_posterior import bag_evidence, instance_posterior, label_posterior, spread
+from mipl.gp.class_offsets import class_offsets
 from mipl.gp.shards import Shard, total
 
 __all__ = ["STAGES", "BagLikelihood", "LabelPrior", "Stage", "fit_bag_likelihood", "likelihood_statistics"]
@@ -55,16 +58,22 @@ class BagLikelihood(NamedTuple):
 
     weights : (R, q + 1), bias : (q + 1,): instance scores are features @ weights + bias
     log_kappa : float
+    offset : (q,): added to the log evidence of a bag
     """
 
     weights: Tensor
     bias: Tensor
     log_kappa: float
+    offset: Tensor
 
     def logits(self, features: Tensor) -> Tensor:
         """Instance logits (n, q) of features (n, R), kappa included."""
         f = (features @ self.weights.to(features.dtype)).double() + self.bias
         return f[:, :-1] - f[:, -1:] + self.log_kappa
+
+    def log_evidence(self, shard: Shard) -> Tensor:
+        """Log evidence (m, q) of the labels of a shard's bags, offsets included."""
+        return bag_evidence(self.logits(shard.features), shard.offsets).log_evidence + self.offset
 
 
 class LabelPrior(NamedTuple):
@@ -131,21 +140,28 @@ def fit_bag_likelihood(
     log_kappa = math.log(math.sqrt(q) if kappa is None else kappa)
     bias = torch.full((q + 1,), math.log(_POSITIVE_SHARE / q), dtype=torch.float64, device=prior.device)
     bias[-1] = math.log(1 - _POSITIVE_SHARE)
-    of_shards = prior.split([len(shard.candidates) for shard in shards])
-    priors = [LabelPrior.of(p, shard.candidates) for p, shard in zip(of_shards, shards, strict=True)]
+    counts = [len(shard.candidates) for shard in shards]
+    log_prior = torch.log(prior.clamp(min=_MIN_PRIOR))
+    log_prior[~torch.cat([shard.candidates for shard in shards])] = -torch.inf
+    none = torch.zeros(q, dtype=torch.float64, device=prior.device)
+    offset = none
     weights = torch.zeros(len(eigenvalues), q + 1, dtype=torch.float64, device=prior.device)
     path = []
     for stage in stages:
+        of_shards = torch.softmax(log_prior + offset, dim=1).split(counts)
+        priors = [LabelPrior.of(p, shard.candidates) for p, shard in zip(of_shards, shards, strict=True)]
+        pairs = list(zip(shards, priors, strict=True))
         whitening = (eigenvalues / (q + 1) + 1 / stage.variance).rsqrt()[:, None]
 
-        def objective(weights: Tensor, stage: Stage = stage) -> tuple[Tensor, Tensor]:
-            pairs = list(zip(shards, priors, strict=True))
+        def objective(weights: Tensor, stage: Stage = stage, pairs: Any = pairs) -> tuple[Tensor, Tensor]:
             value, gradient = total(_of_pair, pairs, weights, bias, log_kappa, stage.hold_prior)
             penalty = (weights * weights).sum() / (2 * stage.variance)
             return value + penalty, gradient + weights / stage.variance
 
         weights = _minimise(objective, weights, whitening, stage.iterations)
-        path.append(BagLikelihood(weights, bias, log_kappa))
+        without = BagLikelihood(weights, bias, log_kappa, none)
+        offset = class_offsets(torch.cat([without.log_evidence(shard) for shard in shards]), log_prior)
+        path.append(without._replace(offset=offset))
     return path
 
 

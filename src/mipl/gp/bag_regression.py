@@ -7,9 +7,13 @@ targets:
 
 1. start: :math:`t_{bc} = (1[c \in S_b] - \rho) / (1 - \rho)`, :math:`\rho` the chance that a false label is a
    candidate; :math:`b_c = \beta_0 / \mathrm{std}(f_c)`, :math:`a = -\log(\text{mean bag size}) - \beta_0^2/2`;
-2. bag posterior P and instance posteriors R from g, with class offsets o that pull the classes' shares half way to
-   equality: :math:`o_c = -\frac12 \log(q \cdot \mathrm{mean}_b P_{bc})`;
+2. bag posterior P and instance posteriors R from g, with the class offsets o of `mipl.gp.class_offsets`;
 3. regress on P, leave-one-bag-out; fit :math:`a_c, b_c` by logistic regression of R on f; back to 2 until P rests.
+
+How much an instance's place can say of its bag's label differs from data to data, and so does the variance of the
+regression function against the targets' noise, :math:`\frac1q (1 - \frac1q)`. A small and a large one are tried. The
+large one must earn its keep: it is taken if the candidate sets of left-out bags, whose probability needs no label, are
+more probable under it by two standard errors.
 """
 
 from __future__ import annotations
@@ -22,13 +26,18 @@ import torch
 from torch import Tensor
 
 from mipl.bag_posterior import bag_evidence, instance_posterior, label_posterior, segment_sum, spread
+from mipl.gp.class_offsets import class_offsets
 from mipl.gp.leave_out import BagLeaveOut
 from mipl.gp.logistic import fit_logistic, score_moments
 from mipl.gp.shards import Shard
 
 __all__ = ["BagRegression", "fit_bag_regression"]
 
-_SIGNAL_VARIANCE = 0.5
+_SMALL_VARIANCE, _LARGE_VARIANCE = 0.02, 0.5
+#: Standard errors by which the large variance must be better.
+_CLEARLY = 2.0
+#: Weights of the log evidence to choose from where it is read as log odds; it is over-confident as a rule.
+_TEMPERING = (0.25, 0.35, 0.5, 0.7, 1.0)
 _START_SLOPE = 3.0
 _MAX_ITERATIONS = 12
 _TOLERANCE = 1e-3
@@ -102,6 +111,26 @@ def _assign_instances(part: _RegressionShard, intercept: Tensor, slope: Tensor, 
 def fit_bag_regression(shards: Sequence[Shard], eigenvalues: Tensor) -> BagRegression:
     """Fit to shards whose features have the diagonal Gram matrix `eigenvalues` (R,)."""
     parts = [_RegressionShard(shard) for shard in shards]
+    candidates = torch.cat([shard.candidates for shard in shards])
+    small, large = (_fit(parts, eigenvalues, variance) for variance in (_SMALL_VARIANCE, _LARGE_VARIANCE))
+    gain = _set_log_likelihood(large.log_evidence, candidates) - _set_log_likelihood(small.log_evidence, candidates)
+    error = float(gain.std(correction=0)) / math.sqrt(len(gain))
+    return large if float(gain.mean()) > _CLEARLY * error else small
+
+
+def _set_log_likelihood(log_evidence: Tensor, candidates: Tensor) -> Tensor:
+    """Log probability (m,) of the candidate sets (m, q), the evidence (m, q) tempered as suits it best."""
+
+    def tempered(weight: float) -> Tensor:
+        z = weight * log_evidence
+        return torch.logsumexp(torch.where(candidates, z, -torch.inf), dim=1) - torch.logsumexp(z, dim=1)
+
+    return max(map(tempered, _TEMPERING), key=lambda scores: float(scores.mean()))
+
+
+def _fit(parts: Sequence[_RegressionShard], eigenvalues: Tensor, signal_variance: float) -> BagRegression:
+    """Fit at one variance of the regression function."""
+    shards = [part.shard for part in parts]
     counts = [len(shard.candidates) for shard in shards]
     candidates = torch.cat([shard.candidates for shard in shards])
     sizes = torch.cat([shard.sizes for shard in shards]).double()
@@ -120,14 +149,14 @@ def fit_bag_regression(shards: Sequence[Shard], eigenvalues: Tensor) -> BagRegre
 
     def posterior(intercept: Tensor, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         evidence = torch.cat([_evidence(part, intercept, slope) for part in parts])
-        offset = _class_offsets(evidence, log_prior)
+        offset = class_offsets(evidence, log_prior)
         return label_posterior(evidence + offset, log_prior), evidence + offset, offset
 
-    noise = (1 / q) * (1 - 1 / q) / _SIGNAL_VARIANCE
+    noise = (1 / q) * (1 - 1 / q) / signal_variance
     targets = _label_information(candidates)
     share = sizes / sizes.sum()
     variance = float((share @ targets.square() - (share @ targets).square()).mean())
-    start_noise = max(variance / _SIGNAL_VARIANCE, noise)
+    start_noise = max(variance / signal_variance, noise)
     for part in parts:
         part.factorise(eigenvalues, start_noise)
     regress(targets, start_noise)
@@ -154,12 +183,3 @@ def _label_information(candidates: Tensor) -> Tensor:
     q = candidates.shape[1]
     rho = (candidates.sum(dim=1).double().mean() - 1) / (q - 1)
     return (candidates.double() - rho) / (1 - rho).clamp(min=1 / q)
-
-
-def _class_offsets(evidence: Tensor, log_prior: Tensor, steps: int = 20) -> Tensor:
-    """The fixed point o_c = -1/2 log(q share_c), by damped steps."""
-    offset = torch.zeros_like(evidence[0])
-    for _ in range(steps):
-        share = label_posterior(evidence + offset, log_prior).mean(dim=0)
-        offset = 0.5 * (offset - 0.5 * torch.log((share * len(share)).clamp(min=1e-6)))
-    return offset

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
-from mipl.bag_posterior import bag_evidence
 from mipl.gp.bag_likelihood import STAGES, fit_bag_likelihood
 from mipl.gp.shards import Shard
 
@@ -67,8 +66,8 @@ def judge_on_held_out(
     path = fit_bag_likelihood(training, eigenvalues * _TRAINING_SHARE, priors, kappa)
     fits = []
     for model in path:
-        parts = [bag_evidence(model.logits(rest.features), rest.offsets).log_evidence for rest in held_out]
-        fits.append(_fit_weights(cautious, against_best(torch.cat(parts)), candidates))
+        sharp = against_best(torch.cat([model.log_evidence(rest) for rest in held_out]))
+        fits.append(_fit_weights(cautious, sharp, candidates))
     n_stages = _last_within_one_error(np.stack([scores for _, scores in fits]))
     return HeldOut(fits[n_stages - 1][0], n_stages)
 

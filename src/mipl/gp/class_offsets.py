@@ -1,0 +1,34 @@
+r"""Class offsets: a soft expectation that the classes are about equally frequent.
+
+A class that wins a few bags too many attracts more instances, wins more bags by them, and may swallow the others. What
+is added to the log evidence of class c works against this: the fixed point of
+
+.. math:: o_c = -w \log\big(q \cdot \mathrm{mean}_b P_{bc}\big), \qquad
+    P_b = \mathrm{softmax}_{c \in S_b}(l_{bc} + \log \pi_{bc} + o_c), \qquad w = 0.9.
+
+Offsets are a few nats as a rule: they decide between classes where bags are ambiguous and leave clear bags alone, so
+that frequent classes stay frequent where the bags say so. The larger w, the closer the shares come to equality.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from mipl.bag_posterior import label_posterior
+
+__all__ = ["class_offsets"]
+
+_WEIGHT = 0.9
+_MIN_SHARE = 1e-6
+#: Each step at least halves the distance to the fixed point.
+_STEPS = 20
+
+
+def class_offsets(log_evidence: Tensor, log_prior: Tensor) -> Tensor:
+    """The offsets (q,) for log evidence (m, q) and a log prior (m, q) that is -inf off the candidates."""
+    offset = torch.zeros_like(log_evidence[0])
+    for _ in range(_STEPS):
+        share = label_posterior(log_evidence + offset, log_prior).mean(dim=0)
+        offset = 0.5 * (offset - _WEIGHT * torch.log((share * len(share)).clamp(min=_MIN_SHARE)))
+    return offset

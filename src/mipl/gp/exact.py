@@ -22,8 +22,8 @@ __all__ = ["Evidence", "ExactGP"]
 NOISE_FLOOR = 1e-4
 # A chain of warm evaluations ends, and the next one starts afresh, after this many steps, or when one of them needed
 # more than so many iterations (its preconditioner has grown old).
-WARM_STEPS = 25
-WARM_ITERATIONS = 5
+WARM_STEPS = 100
+WARM_ITERATIONS = 8
 
 
 class Evidence(NamedTuple):

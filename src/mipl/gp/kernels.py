@@ -20,8 +20,6 @@ __all__ = ["KernelMatrix", "MaternMatrix", "cross_kernel", "distances", "kernel_
 # Rows of a tile. On a CPU the passes of an elementwise formula over a tile should find it in the cache; a GPU wants
 # long launches instead. Measured: 512 to 1024 are equally fast, 256 takes half as long again.
 TILE_ROWS = {"cpu": 768, "cuda": 8192}
-# exp(-SATURATED) is zero in float32 and float64, and no power of SATURATED in the formulas overflows.
-SATURATED = 1e4
 
 
 def scaled_matern(nu: float, length_scale: float, output_scale: float) -> ScaleKernel:
@@ -62,12 +60,12 @@ def _matern(kernel: ScaleKernel, distance: Tensor, out: tuple[Tensor, ...] | Non
     r"""Kernel values and their derivatives by the logarithm of the length scale.
 
     With :math:`s = \sqrt{2\nu}\, d / \ell` the values are e^-s, (1 + s) e^-s or (1 + s + s^2/3) e^-s, the derivatives
-    s e^-s, s^2 e^-s or s^2 (1 + s) e^-s / 3. `out` takes values, derivatives and a scratch of the same shape: fresh
-    memory for them costs as much as the computation.
+    s e^-s, s^2 e^-s or s^2 (1 + s) e^-s / 3. Powers of s multiply what has decayed, so nothing overflows. `out` takes
+    values, derivatives and a scratch of the same shape: fresh memory for them costs as much as the computation.
     """
     base = kernel.base_kernel
     values, derivative, minus_s = out or (torch.empty_like(distance) for _ in range(3))
-    torch.mul(distance, -math.sqrt(2 * base.nu) / base.lengthscale.item(), out=minus_s).clamp_(min=-SATURATED)
+    torch.mul(distance, -math.sqrt(2 * base.nu) / base.lengthscale.item(), out=minus_s)
     torch.exp(minus_s, out=values).mul_(kernel.outputscale.item())
     torch.mul(values, minus_s, out=derivative)  # -s e^-s
     if base.nu == 0.5:

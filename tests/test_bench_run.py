@@ -15,7 +15,7 @@ import pytest
 import mipl
 from mipl.bench import Store, Suite, run
 from mipl.bench.cell import Cell, Outcome
-from mipl.bench.results import Results
+from mipl.bench.results import Results, import_results, write_csv
 from mipl.errors import DataError
 
 
@@ -362,3 +362,23 @@ def test_a_foreign_file_is_refused(tmp_path):
         Store(other)
     with pytest.raises(DataError, match="no results at"):
         Store(tmp_path / "absent.sqlite", create=False)
+
+
+# -------------------------------------------------------------------- results of others
+
+
+@pytest.mark.parametrize("form", ["sqlite", "csv"])
+def test_a_run_goes_on_from_imported_results(tmp_path, bags, form):
+    theirs, mine = tmp_path / "theirs.sqlite", tmp_path / "mine.sqlite"
+    suite = Suite(methods=methods("Constant", "ab"), datasets=[bags], splits=2)
+    run(suite.select(methods=["a"]), theirs)
+    source = theirs if form == "sqlite" else write_csv(records(theirs), tmp_path / "theirs.csv")
+    assert import_results(source, mine) == 2
+    assert import_results(source, mine) == 0
+    before = {r.cell.key: r.finished for r in records(mine)}
+    run(suite, mine)
+    after = {r.cell.key: r.finished for r in records(mine)}
+    assert len(after) == 4
+    assert before.items() <= after.items()
+    with Store(mine) as opened:
+        assert [bool(e) for e in opened.environments().values()] == [form == "sqlite", True]

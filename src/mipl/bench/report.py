@@ -59,7 +59,7 @@ def _environment(store: str | Path, folder: Path) -> list[str]:
     file = folder / "environment.json"
     if Path(store).suffix.lower() != ".csv":
         with Store(store, create=False) as opened:
-            environments = list(opened.environments().values())
+            environments = [environment for environment in opened.environments().values() if environment]
         for environment in environments:
             environment.pop("command", None)
         unique = [e for i, e in enumerate(environments) if e not in environments[:i]]
@@ -97,7 +97,7 @@ def _coverage(results: Results) -> list[str]:
 def _figures(results: Results) -> dict[str, str]:
     """The figures that these results allow, with what they show."""
     several_r = len({r for _, r in results.problems if r is not None}) > 1
-    if all("alpha_eps" in m.params for m in results.suite.methods):
+    if len({m.params.get("alpha_eps") for m in results.suite.methods} - {None}) > 1:
         return {"prior": "Accuracy against r for each Dirichlet prior"}
     figures = {"r": "Accuracy against the number of false positive labels"} if several_r else {}
     figures["time"] = "Accuracy against seconds to fit"

@@ -19,7 +19,7 @@ from mipl.bench.suite import Suite
 from mipl.errors import DataError
 from mipl.io.atomic import atomic_path
 
-__all__ = ["Results", "Summary", "read_records", "write_csv"]
+__all__ = ["Results", "Summary", "import_results", "read_records", "write_csv"]
 
 _COLUMNS: dict[str, type] = {
     "dataset": str, "options": dict, "scale": str, "r": int, "method": str, "params": dict, "split": int,
@@ -135,6 +135,16 @@ def read_records(path: str | Path) -> list[Record]:
         return _read_csv(Path(path))
     with Store(path, create=False) as store:
         return store.records()
+
+
+def import_results(source: str | Path, store: str | Path) -> int:
+    """Add the finished cells of a store or CSV export to a store, which is made if need be; give their number."""
+    records, environments = read_records(source), dict[int, dict[str, Any]]()
+    if Path(source).suffix.lower() != ".csv":
+        with Store(source, create=False) as opened:
+            environments = opened.environments()
+    with Store(store) as opened:
+        return opened.add(records, environments)
 
 
 def write_csv(records: Iterable[Record], path: str | Path) -> Path:

@@ -6,7 +6,7 @@ import fcntl
 import json
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -170,6 +170,30 @@ class Store:
         """Give up the claims of this run on cells that it has not finished."""
         with self.transaction():
             self._db.execute("DELETE FROM cells WHERE run = ? AND state = 'running'", (self.run,))
+
+    def add(self, records: Iterable[Record], environments: Mapping[int, dict[str, Any]]) -> int:
+        """Take over finished and failed cells of another store, and give their number; what is here already stays.
+
+        environments : what each of the records' runs said of its machine; empty where it is not known
+        """
+        added, runs = 0, dict[int, int]()
+        with self.transaction():
+            known = self.states()
+            for record in records:
+                if record.state == "running" or (record.cell.key, record.cell.code) in known:
+                    continue
+                if record.run not in runs:
+                    values = record.started, json.dumps(environments.get(record.run, {}))
+                    cursor = self._db.execute("INSERT INTO runs (started, environment) VALUES (?, ?)", values)
+                    runs[record.run] = int(cursor.lastrowid or 0)
+                columns = {
+                    "key": record.cell.key, "state": record.state, "run": runs[record.run], "started": record.started,
+                    "finished": record.finished, **_as_columns(record.cell), **asdict(record.outcome),
+                }  # fmt: skip
+                names, marks = ", ".join(columns), ", ".join("?" * len(columns))
+                self._db.execute(f"INSERT INTO cells ({names}) VALUES ({marks})", tuple(columns.values()))
+                added += 1
+        return added
 
     def states(self, *, any_code: bool = False) -> dict[tuple[str, str], str]:
         """How each (key, code) stands: running, done or failed.

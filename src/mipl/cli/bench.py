@@ -16,7 +16,7 @@ app = typer.Typer(
 )
 
 SuiteArgument = Annotated[
-    str, typer.Argument(help="quick, paper-pll, paper-mil, paper-prior, comparison, successors, or a .toml/.yaml file.")
+    str, typer.Argument(help="quick, comparison, variants, successors, paper-pll, paper-mil, paper-prior, or a file.")
 ]
 StoreOption = Annotated[Path, typer.Option("--store", help="The file of results (SQLite; tables also read its .csv).")]
 MethodsOption = Annotated[
@@ -73,6 +73,17 @@ def run_command(
         typer.echo(f"stopped; what has finished is in {store}, and the same command goes on from there", err=True)
         raise typer.Exit(130) from None
     raise typer.Exit(1 if failed else 0)
+
+
+@app.command("import")
+def import_command(
+    source: Annotated[Path, typer.Argument(help="A store, or its .csv export, such as results/results.csv.")],
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Add finished cells of another run to a store: go on from published results, or join what several machines did."""
+    from mipl.bench.results import import_results
+
+    typer.echo(f"{import_results(source, store)} cells added to {store}")
 
 
 @app.command("status")

@@ -28,7 +28,7 @@ import mipl
 from mipl.dataset import MIPLDataset
 
 DATASETS = ("mnist", "fmnist", "birdsong", "sival", "newsgroups", "birdsong*")
-MEASURES = ("accuracy", "ece", "log_loss", "instance_ap", "resolve_accuracy", "resolve_ece", "seconds", "stages")
+MEASURES = ("accuracy", "ece", "log_loss", "instance_ap", "resolve_accuracy", "resolve_ece", "seconds")
 
 
 class Cell(NamedTuple):
@@ -83,7 +83,6 @@ def run(cell: Cell) -> dict[str, float]:
         "resolve_accuracy": float(np.mean(resolved.argmax(axis=1) == train.labels)),
         "resolve_ece": calibration_error(resolved, train.labels),
         "seconds": seconds,
-        "stages": model.n_stages_,
     }
 
 

@@ -142,7 +142,7 @@ def test_the_bag_likelihood_finds_what_distinguishes_the_classes() -> None:
     eigenvalues, Q = torch.linalg.eigh((features.T @ features).double())
     shard = Shard(features @ Q.float(), offsets, candidates)
     prior = candidates.double() / candidates.sum(dim=1, keepdim=True)
-    model = fit_bag_likelihood([shard], eigenvalues, prior)[-1]
+    model = fit_bag_likelihood([shard], eigenvalues, prior)
     assert sizes.sum() == 240
     best = model.logits(shard.features).reshape(60, 4, q)
     assert (best.amax(dim=1).argmax(dim=1) == label).all()
@@ -157,7 +157,7 @@ def test_the_stages_do_not_depend_on_how_bags_are_cut_into_shards() -> None:
     for rows in (10_000, 100):
         shards, eigenvalues, _ = low_rank(X, ds.bags.offsets, ds.candidates, kernel_map, rank=40, shard_rows=rows)
         regression = fit_bag_regression(shards, eigenvalues)
-        likelihood = fit_bag_likelihood(shards, eigenvalues, regression.posterior, stages=STAGES[:2])[-1]
+        likelihood = fit_bag_likelihood(shards, eigenvalues, regression.posterior, stages=STAGES[:2])
         answers.append((regression.posterior, likelihood.logits(torch.cat([s.features for s in shards]))))
     assert len(shards) > 4
     torch.testing.assert_close(answers[0][0], answers[1][0], atol=1e-4, rtol=0)

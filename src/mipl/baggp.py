@@ -15,9 +15,9 @@ from mipl.bags import Bags
 from mipl.base import MIPLClassifier
 from mipl.errors import DataError
 from mipl.features.auto import choose_features
-from mipl.gp.bag_likelihood import STAGES, fit_bag_likelihood
+from mipl.gp.bag_likelihood import fit_bag_likelihood
 from mipl.gp.bag_regression import fit_bag_regression
-from mipl.gp.held_out import against_best, judge_on_held_out
+from mipl.gp.held_out import against_best, weights_by_held_out
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.low_rank import low_rank
 from mipl.gp.nystrom import LandmarkKernel, cholesky_map
@@ -82,8 +82,6 @@ class BagGP(MIPLClassifier):
         Posterior of the training bags' labels, each bag judged without its own vote.
     weights_ : (2,)
         Weights of the two models in the bags' log odds.
-    n_stages_ : int
-        Stages of the bag likelihood that held-out candidate sets supported.
 
     Examples
     --------
@@ -131,9 +129,8 @@ class BagGP(MIPLClassifier):
 
         regression = fit_bag_regression(shards, eigenvalues)
         prior = regression.posterior
-        held_out = judge_on_held_out(shards, eigenvalues, prior, regression.log_evidence, self.kappa)
-        stages = STAGES[: held_out.n_stages]
-        likelihood = fit_bag_likelihood(shards, eigenvalues, prior, self.kappa, stages)[-1]
+        self.weights_ = weights_by_held_out(shards, eigenvalues, prior, regression.log_evidence, self.kappa)
+        likelihood = fit_bag_likelihood(shards, eigenvalues, prior, self.kappa)
 
         # Both models in terms of the kernel with the landmarks: prediction needs no features.
         T = kernel_map.T.double()
@@ -145,8 +142,6 @@ class BagGP(MIPLClassifier):
         self.likelihood_coef_ = _numpy(weights[:, :-1] - weights[:, -1:])
         self.likelihood_intercept_ = _numpy(likelihood.bias[:-1] - likelihood.bias[-1] + likelihood.log_kappa)
         self.posterior_ = _numpy(regression.posterior)[np.argsort(order)]
-        self.weights_ = held_out.weights
-        self.n_stages_ = held_out.n_stages
 
     def _check_params(self) -> None:
         if isinstance(self.features, str) and self.features != "auto":

@@ -13,9 +13,9 @@ gradient with respect to f is :math:`p - [R, 1 - \sum_c R_c]`, R being the insta
 
 The mode is found by L-BFGS in coordinates in which the curvature at W = 0 is nearly the identity, in stages: first with
 the label posterior held at the prior, so that instances are learnt from the prior's answer; then on J, with wider and
-wider priors on W. Broad structure is settled before detail, and a path can be cut where going on does harm. After each
-stage the class offsets :math:`o_c` of `mipl.gp.class_offsets` are set anew from the evidence; the next stage takes
-:math:`\pi_{bc} e^{o_c}` for the prior, so that no class swallows the others from stage to stage.
+wider priors on W: broad structure is settled before detail. After each stage the class offsets :math:`o_c` of
+`mipl.gp.class_offsets` are set anew from the evidence; the next stage takes :math:`\pi_{bc} e^{o_c}` for the prior, so
+that no class swallows the others from stage to stage.
 """
 
 from __future__ import annotations
@@ -131,11 +131,8 @@ def fit_bag_likelihood(
     prior: Tensor,
     kappa: float | None = None,
     stages: Sequence[Stage] = STAGES,
-) -> list[BagLikelihood]:
-    """Fit to shards whose features have the diagonal Gram matrix `eigenvalues` (R,), with a label prior (m, q).
-
-    Gives the model after each of the stages.
-    """
+) -> BagLikelihood:
+    """Fit to shards whose features have the diagonal Gram matrix `eigenvalues` (R,), with a label prior (m, q)."""
     q = prior.shape[1]
     log_kappa = math.log(math.sqrt(q) if kappa is None else kappa)
     bias = torch.full((q + 1,), math.log(_POSITIVE_SHARE / q), dtype=torch.float64, device=prior.device)
@@ -146,7 +143,6 @@ def fit_bag_likelihood(
     none = torch.zeros(q, dtype=torch.float64, device=prior.device)
     offset = none
     weights = torch.zeros(len(eigenvalues), q + 1, dtype=torch.float64, device=prior.device)
-    path = []
     for stage in stages:
         of_shards = torch.softmax(log_prior + offset, dim=1).split(counts)
         priors = [LabelPrior.of(p, shard.candidates) for p, shard in zip(of_shards, shards, strict=True)]
@@ -159,10 +155,9 @@ def fit_bag_likelihood(
             return value + penalty, gradient + weights / stage.variance
 
         weights = _minimise(objective, weights, whitening, stage.iterations)
-        without = BagLikelihood(weights, bias, log_kappa, none)
-        offset = class_offsets(torch.cat([without.log_evidence(shard) for shard in shards]), log_prior)
-        path.append(without._replace(offset=offset))
-    return path
+        model = BagLikelihood(weights, bias, log_kappa, none)
+        offset = class_offsets(torch.cat([model.log_evidence(shard) for shard in shards]), log_prior)
+    return model._replace(offset=offset)
 
 
 def _of_pair(pair: tuple[Shard, LabelPrior], *args: Any) -> tuple[Tensor, Tensor]:

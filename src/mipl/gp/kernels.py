@@ -63,18 +63,19 @@ def _matern(kernel: ScaleKernel, distance: Tensor, out: tuple[Tensor, ...] | Non
     s e^-s, s^2 e^-s or s^2 (1 + s) e^-s / 3. Powers of s multiply what has decayed, so nothing overflows. `out` takes
     values, derivatives and a scratch of the same shape: fresh memory for them costs as much as the computation.
     """
-    base = kernel.base_kernel
-    values, derivative, minus_s = out or (torch.empty_like(distance) for _ in range(3))
-    torch.mul(distance, -math.sqrt(2 * base.nu) / base.lengthscale.item(), out=minus_s)
-    torch.exp(minus_s, out=values).mul_(kernel.outputscale.item())
-    torch.mul(values, minus_s, out=derivative)  # -s e^-s
+    base, ln2 = kernel.base_kernel, math.log(2)
+    values, derivative, power = out or (torch.empty_like(distance) for _ in range(3))
+    # Powers of two: torch's exp2 takes half the time of its exp.
+    torch.mul(distance, -math.sqrt(2 * base.nu) / (base.lengthscale.item() * ln2), out=power)  # -s / ln 2
+    torch.exp2(power, out=values).mul_(kernel.outputscale.item())
+    torch.mul(values, power, out=derivative)  # -s e^-s / ln 2
     if base.nu == 0.5:
-        return values, derivative.neg_()
-    values.sub_(derivative)
+        return values, derivative.mul_(-ln2)
+    values.sub_(derivative, alpha=ln2)
     if base.nu == 1.5:
-        return values, derivative.mul_(minus_s)
-    derivative.mul_(minus_s.div_(3))  # s^2 e^-s / 3
-    return values.add_(derivative), derivative.addcmul_(derivative, minus_s, value=-3)
+        return values, derivative.mul_(power.mul_(ln2**2))
+    derivative.mul_(power.mul_(ln2**2 / 3))  # s^2 e^-s / 3
+    return values.add_(derivative), derivative.addcmul_(derivative, power, value=-3 / ln2)
 
 
 @torch.no_grad()
@@ -237,8 +238,8 @@ class MaternMatrix(KernelMatrix):
         scratch: dict[torch.Size, Tensor] = {}
         for tile, distance in self.distances.items():
             values = self.tiles.setdefault(tile, torch.empty_like(distance))
-            minus_s = scratch.setdefault(distance.shape, torch.empty_like(distance))
-            _matern(self.kernel, distance, (values, self.derivatives[tile], minus_s))
+            power = scratch.setdefault(distance.shape, torch.empty_like(distance))
+            _matern(self.kernel, distance, (values, self.derivatives[tile], power))
 
     @torch.no_grad()
     def diagonal(self) -> Tensor:

@@ -106,8 +106,8 @@ class MIPLGP(MIPLClassifier):
         Relative residual at which conjugate gradients stop, averaged over classes and right-hand sides; the
         final solve, which prediction rests on, goes a hundred times further.
     memory_budget : float
-        Bytes for matrices of n x n. Distances and kernel matrix are kept if both fit, else the kernel matrix alone;
-        what does not fit is computed again by blocks when needed.
+        Bytes for halves of n x n matrices. Distances, kernel matrix and its derivative are kept if they fit, else the
+        kernel matrix alone; what does not fit is computed again by tiles when needed.
     batch_size : int
         Instances that prediction handles at once.
     device : str

@@ -65,10 +65,10 @@ class ExactGP(torch.nn.Module):
     .. math:: 2nC\, G = \sum_c A_c^{-1} - a_c a_c^\top \approx
               \sum_c \frac{1}{t} \sum_{p=1}^t (A_c^{-1} z_{cp}) (P_c^{-1} z_{cp})^\top - a_c a_c^\top ,
 
-    with probes :math:`z_{cp}` of covariance :math:`P_c`, the preconditioner. G is never formed: blocks of its rows meet
-    the same blocks of :math:`\partial K`. The probes come from normal draws that are fixed for the lifetime of the
-    object, so the objective is a deterministic function of the hyper-parameters. Up to `cholesky_size` instances
-    everything is computed by Cholesky factors in float64, without probes.
+    with probes :math:`z_{cp}` of covariance :math:`P_c`, the preconditioner. G is never formed: its vectors meet
+    :math:`\partial K` in one more product of the kind that CG takes. The probes come from normal draws that are fixed
+    for the lifetime of the object, so the objective is a deterministic function of the hyper-parameters. Up to
+    `cholesky_size` instances everything is computed by Cholesky factors in float64, without probes.
 
     A *warm* evaluation goes on from the one before: same preconditioner and probes, solutions refined to `cg_tol` from
     the last ones, and the log determinants carried along by the trapezoid rule on their own gradient, since a refined
@@ -88,7 +88,8 @@ class ExactGP(torch.nn.Module):
     cg_tol : float
         Bound of the relative residual, averaged over classes and right-hand sides.
     memory_budget : float
-        Bytes for (n, n) matrices: distances and K are kept if both fit, else K alone, else neither.
+        Bytes for halves of (n, n) matrices: distances, K and its derivative are kept if all fit, else K alone, else
+        tiles are computed when they are needed.
     dtype : torch.dtype
         Of the iterative path; the Cholesky path is float64.
     """

@@ -19,8 +19,9 @@ __all__ = ["KernelMap", "LandmarkKernel", "cholesky_map", "gram_statistics", "pr
 
 #: Added to the diagonal of k(Z, Z); it also bounds the entries of T, which are used in single precision.
 _JITTER = 1e-4
-#: Rows whose kernel with a few thousand landmarks stays in the processor's cache.
-_BLOCK_ROWS = 128
+_LN2 = math.log(2.0)
+#: Rows at a time: their kernel with a few thousand landmarks stays in the cache, and matrix products are long enough.
+_BLOCK_ROWS = 512
 
 
 class LandmarkKernel:
@@ -34,7 +35,8 @@ class LandmarkKernel:
 
     def __init__(self, landmarks: Tensor, lengthscale: float) -> None:
         self._centre = landmarks.mean(dim=0)
-        self._scale = math.sqrt(5.0) / lengthscale
+        # Distances in units in which the kernel decays as a power of two: torch's exp2 takes half the time of its exp.
+        self._scale = math.sqrt(5.0) / (lengthscale * _LN2)
         # [a, |a|^2, 1] . [-2b, 1, |b|^2] = |a - b|^2: one product, and few passes over (n, M) after it.
         B = (landmarks - self._centre) * self._scale
         norm = (B * B).sum(dim=1, keepdim=True)
@@ -46,14 +48,14 @@ class LandmarkKernel:
 
     def _evaluate(self, X: Tensor, buffer: Tensor) -> Tensor:
         """The kernel of rows (n, d), in the first half of a buffer (2, n, M)."""
-        r, squared = buffer
+        u, squared = buffer  # r = u ln 2
         A = (X - self._centre) * self._scale
         norm = (A * A).sum(dim=1, keepdim=True)
         torch.mm(torch.cat([A, norm, torch.ones_like(norm)], dim=1), self._right, out=squared).clamp_(min=0)
-        torch.sqrt(squared, out=r)
-        torch.add(r, squared, alpha=1 / 3, out=squared)
-        exponential = r.neg_().exp_()
-        return torch.addcmul(exponential, exponential, squared, out=exponential)
+        torch.sqrt(squared, out=u)
+        torch.add(u, squared, alpha=_LN2 / 3, out=squared)
+        decay = u.neg_().exp2_()
+        return torch.addcmul(decay, decay, squared, value=_LN2, out=decay)
 
     def project(self, X: Tensor, T: Tensor) -> Tensor:
         """Kernel times T (n, k), for T (M, k), without ever holding more than a block of the kernel."""

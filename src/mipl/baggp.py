@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from torch import Tensor
 
-from mipl.bag_posterior import BagEvidence, bag_evidence, instance_posterior
+from mipl.bag_posterior import bag_evidence, instance_posterior
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
 from mipl.errors import DataError
@@ -45,8 +45,8 @@ class BagGP(MIPLClassifier):
         \hat p_b = \mathrm{softmax}_c\big(w_1 (l^{(1)}_{bc} + o^{(1)}_c) + w_2 (l^{(2)}_{bc} + o^{(2)}_c)\big),
 
     with class offsets o that softly expect equally frequent classes (`mipl.gp.class_offsets`), and weights w that make
-    the probabilities of held-out candidate sets as large as they can be (`mipl.gp.held_out`).
-    No true label is used anywhere and nothing needs to be tuned. Formulas of the parts: `mipl.bag_posterior`,
+    the probabilities of held-out candidate sets as large as they can be (`mipl.gp.held_out`). Instances are judged by
+    the logits of both models, with the same weights. No true label is used anywhere and nothing needs to be tuned. Formulas of the parts: `mipl.bag_posterior`,
     `mipl.gp.bag_regression`, `mipl.gp.bag_likelihood`.
 
     Parameters
@@ -161,7 +161,7 @@ class BagGP(MIPLClassifier):
     # ---------------------------------------------------------------- prediction
 
     def _judge(self, bags: Bags) -> _Judgement:
-        """Instance logits of both models, and the log odds of the bags' labels."""
+        """What both models say together of instances and of bags."""
         X = self._tensor(self.features_.transform(bags.instances))
         coef = np.concatenate([self.regression_coef_, self.likelihood_coef_], axis=1).astype(np.float32)
         intercept = np.concatenate([self.regression_intercept_, self.likelihood_intercept_])
@@ -170,12 +170,11 @@ class BagGP(MIPLClassifier):
         logits = scores.double() + torch.tensor(intercept, device=X.device)
         offsets = torch.tensor(bags.offsets, device=X.device)
         by_regression, by_likelihood = logits.chunk(2, dim=1)
-        evidence = bag_evidence(by_likelihood, offsets)
         first, second = torch.tensor(self.class_offset_, device=X.device)
         cautious = against_best(bag_evidence(by_regression, offsets).log_evidence + first)
-        sharp = against_best(evidence.log_evidence + second)
-        log_odds = self.weights_[0] * cautious + self.weights_[1] * sharp
-        return _Judgement(by_likelihood, evidence, log_odds, offsets)
+        sharp = against_best(bag_evidence(by_likelihood, offsets).log_evidence + second)
+        w1, w2 = self.weights_.tolist()
+        return _Judgement(w1 * by_regression + w2 * by_likelihood, w1 * cautious + w2 * sharp, offsets)
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:
         return _numpy(torch.softmax(self._judge(bags).log_odds, dim=1))
@@ -188,15 +187,15 @@ class BagGP(MIPLClassifier):
     def _predict_instances(self, bags: Bags) -> NDArray[np.floating[Any]]:
         judged = self._judge(bags)
         label = torch.softmax(judged.log_odds, dim=1)
-        carries = instance_posterior(judged.logits, judged.evidence, label, judged.offsets)
+        evidence = bag_evidence(judged.logits, judged.offsets)
+        carries = instance_posterior(judged.logits, evidence, label, judged.offsets)
         negative = (1 - carries.sum(dim=1, keepdim=True)).clamp(min=0)
         return _numpy(torch.cat([carries, negative], dim=1))
 
 
 class _Judgement(NamedTuple):
-    logits: Tensor  # (n, q), of bag likelihood
-    evidence: BagEvidence  # of these logits
-    log_odds: Tensor  # (m, q), of both models
+    logits: Tensor  # (n, q), of instances against negative
+    log_odds: Tensor  # (m, q), of the bags' labels
     offsets: Tensor
 
 

@@ -46,8 +46,8 @@ class BagGP(MIPLClassifier):
 
     with class offsets o that softly expect equally frequent classes (`mipl.gp.class_offsets`), and weights w that make
     the probabilities of held-out candidate sets as large as they can be (`mipl.gp.held_out`). Instances are judged by
-    the logits of both models, with the same weights. No true label is used anywhere and nothing needs to be tuned. Formulas of the parts: `mipl.bag_posterior`,
-    `mipl.gp.bag_regression`, `mipl.gp.bag_likelihood`.
+    the logits of both models, with the same weights. No true label is used anywhere and nothing needs to be tuned.
+    Formulas of the parts: `mipl.bag_posterior`, `mipl.gp.bag_regression`, `mipl.gp.bag_likelihood`.
 
     Parameters
     ----------

@@ -89,18 +89,17 @@ def draw_wins(results: Results) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    counts = {label: by_r[None] for label, by_r in win_tie_loss(results).items() if None in by_r}
+    verdicts = ("win", "tie", "loss")
+    totals = {label: by_r[None] for label, by_r in win_tie_loss(results).items() if None in by_r}
+    counts = {label: count for label, count in totals.items() if any(count[verdict] for verdict in verdicts)}
     if not counts:
         raise DataError(f"nothing to compare: {results.suite.reference} or all others have no finished cell")
     labels = sorted(counts, key=lambda label: (counts[label]["win"] - counts[label]["loss"]) / counts[label].total())
     figure = Figure(figsize=(_WIDTH * 0.75, 0.7 + 0.24 * len(labels)))
     ax = figure.subplots()
     left = np.zeros(len(labels))
-    for verdict, colour, ink in (
-        ("win", "#0072b2", "white"),
-        ("tie", "#c9c9c9", "black"),
-        ("loss", "#d55e00", "white"),
-    ):
+    colours = (("#0072b2", "white"), ("#c9c9c9", "black"), ("#d55e00", "white"))
+    for verdict, (colour, ink) in zip(verdicts, colours, strict=True):
         width = np.array([counts[label][verdict] for label in labels], dtype=float)
         bars = ax.barh(labels, width, left=left, color=colour, label=verdict, height=0.72)
         ax.bar_label(bars, [f"{w:.0f}" if w else "" for w in width], label_type="center", color=ink, fontsize=7.5)

@@ -30,10 +30,12 @@ def write_report(suites: Sequence[Suite], store: str | Path, page: Path, folder:
     written = [write_csv(records, folder / "results.csv")]
     discussion = folder / "discussion.md"
     names = " ".join(suite.name for suite in suites)
+    splits = {suite.splits for suite in suites}
+    options = f" --splits {splits.pop()}" if len(splits) == 1 else ""
     lines = [
         "# Results",
         "",
-        f"Made by `mipl bench report {names} --store {folder / 'results.csv'}`; do not edit by hand.",
+        f"Made by `mipl bench report {names} --store {folder / 'results.csv'}{options}`; do not edit by hand.",
         "",
         *([discussion.read_text(encoding="utf-8").strip(), ""] if discussion.is_file() else []),
         *_environment(store, folder),

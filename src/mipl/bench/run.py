@@ -151,7 +151,7 @@ def environment() -> dict[str, Any]:
         "mipl": mipl.__version__,
         "commit": _commit(),
         "python": platform.python_version(),
-        "platform": platform.platform(),
+        "platform": f"{platform.system()} {platform.machine()}",
         "processors": usable_cpus(),
         "command": sys.argv,
         **versions,

@@ -26,7 +26,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
-__all__ = ["BagEvidence", "bag_evidence", "instance_posterior", "label_posterior", "segment_sum", "spread"]
+__all__ = [
+    "BagEvidence",
+    "bag_evidence",
+    "instance_posterior",
+    "label_posterior",
+    "segment_sum",
+    "set_log_likelihood",
+    "spread",
+]
 
 #: Below this largest logit of a bag, softplus(g) = exp(g) to all digits and would soon underflow.
 _TINY = -60.0
@@ -58,6 +66,12 @@ def bag_evidence(logits: Tensor, offsets: Tensor) -> BagEvidence:
 def label_posterior(log_evidence: Tensor, log_prior: Tensor) -> Tensor:
     """Combine log evidence (m, q) and log prior (m, q), -inf off the candidates, to the label's posterior (m, q)."""
     return torch.softmax(log_evidence + log_prior, dim=1)
+
+
+def set_log_likelihood(log_odds: Tensor, candidates: Tensor) -> Tensor:
+    """Log probability (m,) that the label is in the candidate set (m, q), under the softmax of log odds (m, q)."""
+    in_set = torch.where(candidates, log_odds, -torch.inf)
+    return torch.logsumexp(in_set, dim=1) - torch.logsumexp(log_odds, dim=1)
 
 
 def instance_posterior(logits: Tensor, evidence: BagEvidence, posterior: Tensor, offsets: Tensor) -> Tensor:

@@ -25,7 +25,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mipl.bag_posterior import bag_evidence, instance_posterior, label_posterior, segment_sum, spread
+from mipl.bag_posterior import (
+    bag_evidence,
+    instance_posterior,
+    label_posterior,
+    segment_sum,
+    set_log_likelihood,
+    spread,
+)
 from mipl.gp.class_offsets import class_offsets
 from mipl.gp.leave_out import BagLeaveOut
 from mipl.gp.logistic import fit_logistic, score_moments
@@ -113,19 +120,15 @@ def fit_bag_regression(shards: Sequence[Shard], eigenvalues: Tensor) -> BagRegre
     parts = [_RegressionShard(shard) for shard in shards]
     candidates = torch.cat([shard.candidates for shard in shards])
     small, large = (_fit(parts, eigenvalues, variance) for variance in (_SMALL_VARIANCE, _LARGE_VARIANCE))
-    gain = _set_log_likelihood(large.log_evidence, candidates) - _set_log_likelihood(small.log_evidence, candidates)
+    gain = _best_tempered(large.log_evidence, candidates) - _best_tempered(small.log_evidence, candidates)
     error = float(gain.std(correction=0)) / math.sqrt(len(gain))
     return large if float(gain.mean()) > _CLEARLY * error else small
 
 
-def _set_log_likelihood(log_evidence: Tensor, candidates: Tensor) -> Tensor:
+def _best_tempered(log_evidence: Tensor, candidates: Tensor) -> Tensor:
     """Log probability (m,) of the candidate sets (m, q), the evidence (m, q) tempered as suits it best."""
-
-    def tempered(weight: float) -> Tensor:
-        z = weight * log_evidence
-        return torch.logsumexp(torch.where(candidates, z, -torch.inf), dim=1) - torch.logsumexp(z, dim=1)
-
-    return max(map(tempered, _TEMPERING), key=lambda scores: float(scores.mean()))
+    tempered = [set_log_likelihood(weight * log_evidence, candidates) for weight in _TEMPERING]
+    return max(tempered, key=lambda scores: float(scores.mean()))
 
 
 def _fit(parts: Sequence[_RegressionShard], eigenvalues: Tensor, signal_variance: float) -> BagRegression:

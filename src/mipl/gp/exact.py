@@ -40,6 +40,7 @@ class _Chain(NamedTuple):
 
     preconditioner: Preconditioner
     probes: Tensor  # (C, n, t)
+    whitened: Tensor  # (C, n, t), the preconditioner's inverse times the probes
     x: Tensor  # (C, n, t + 1), solutions for probes and residuals
     change: Tensor  # of x in the last step: the start for the next one is extrapolated
     kernel_parameters: Tensor  # (p,)
@@ -220,6 +221,7 @@ class ExactGP(torch.nn.Module):
         t, chain = self.n_probes, self._chain
         preconditioner = self._preconditioner(noise) if chain is None else chain.preconditioner
         probes = preconditioner.sample(self.inner_draws, self.outer_draws) if chain is None else chain.probes
+        whitened = preconditioner.solve(probes) if chain is None else chain.whitened
         rhs = torch.cat([probes, residual[:, :, None]], 2)
         if chain is None:
             out = solve(self.K, noise, rhs, preconditioner, n_probes=t, tol=self.cg_tol, max_iter=self.max_cg_iter)
@@ -230,7 +232,7 @@ class ExactGP(torch.nn.Module):
         solution = out.x[:, :, t]
 
         # G has a part of probes, for the log determinants, and one of solutions, for the quadratic forms.
-        other = torch.cat([preconditioner.solve(probes) / t, -solution[:, :, None]], 2)
+        other = torch.cat([whitened / t, -solution[:, :, None]], 2)
         by_noise = out.x * other
         trace_noise = by_noise[:, :, :t].sum(2)
         X, KX, Y = (_rows(V) for V in (out.x, out.product - noise[:, :, None] * out.x, other))
@@ -249,7 +251,8 @@ class ExactGP(torch.nn.Module):
         change = torch.zeros_like(out.x) if chain is None else out.x - chain.x
         spent = (steps > 0 and out.iterations > WARM_ITERATIONS) or steps == WARM_STEPS
         self._chain = None if spent else _Chain(
-            preconditioner, probes, out.x, change, kernel_parameters, noise, logdet, trace_kernel, trace_noise, steps
+            preconditioner, probes, whitened, out.x, change, kernel_parameters, noise, logdet, trace_kernel,
+            trace_noise, steps,
         )  # fmt: skip
         value = (residual.double() * solution.double()).sum().item() + logdet
         return value, solution, trace_kernel + fit_kernel, by_noise.sum(2), out.iterations, out.residual

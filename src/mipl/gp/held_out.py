@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
+from mipl.bag_posterior import set_log_likelihood
 from mipl.gp.bag_likelihood import fit_bag_likelihood
 from mipl.gp.shards import Shard
 
@@ -67,8 +68,7 @@ def against_best(log_evidence: Tensor) -> Tensor:
 def _fit_weights(first: Tensor, second: Tensor, candidates: Tensor) -> NDArray[np.float64]:
     def objective(log_weights: NDArray[np.float64]) -> float:
         z = float(np.exp(log_weights[0])) * first + float(np.exp(log_weights[1])) * second
-        in_set = torch.logsumexp(torch.where(candidates, z, -torch.inf), dim=1)
         away = log_weights - np.log(_WEIGHT)
-        return float((torch.logsumexp(z, dim=1) - in_set).sum()) + 0.5 * _PRECISION * float(away @ away)
+        return -float(set_log_likelihood(z, candidates).sum()) + 0.5 * _PRECISION * float(away @ away)
 
     return np.exp(minimize(objective, np.full(2, np.log(_WEIGHT)), method="Nelder-Mead").x)

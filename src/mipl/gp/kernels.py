@@ -235,11 +235,12 @@ class MaternMatrix(KernelMatrix):
         """Take over the kernel's present parameters."""
         if not self.keeps_all:
             super().update()
-        scratch: dict[torch.Size, Tensor] = {}
+        scratch = self.X.new_empty(self.tile_rows**2)
         for tile, distance in self.distances.items():
-            values = self.tiles.setdefault(tile, torch.empty_like(distance))
-            power = scratch.setdefault(distance.shape, torch.empty_like(distance))
-            _matern(self.kernel, distance, (values, self.derivatives[tile], power))
+            if tile not in self.tiles:
+                self.tiles[tile] = torch.empty_like(distance)
+            power = scratch[: distance.numel()].view_as(distance)
+            _matern(self.kernel, distance, (self.tiles[tile], self.derivatives[tile], power))
 
     @torch.no_grad()
     def diagonal(self) -> Tensor:

@@ -80,10 +80,10 @@ class Posterior:
 
     def _explained_exactly(self, batches: Callable[[], Iterator[Tensor]]) -> Tensor:
         """Variance k' A_c^-1 k that is explained, for all batches, one factor at a time, to (b, C)."""
-        K = kernel_matrix(self.kernel, self.X, memory_budget=0)
+        K = kernel_matrix(self.kernel, self.X, memory_budget=0).dense()
         columns = []
         for noise in self.noise.T:
-            A = K.dense()
+            A = K.clone()
             A.diagonal().add_(noise)
             factor = torch.linalg.cholesky(A)
             solved = (

@@ -31,6 +31,8 @@ def test_unit_rows_are_scikit_learns_and_keep_zero_rows() -> None:
     X = np.abs(np.random.default_rng(0).standard_normal((20, 5))).astype(np.float32)
     X[3] = 0
     np.testing.assert_allclose(UnitRows().fit_transform(X), normalize(X), rtol=1e-6)
+    np.testing.assert_allclose(UnitRows(power=0.5).fit_transform(X), normalize(np.sqrt(X)), rtol=1e-6)
+    np.testing.assert_allclose(UnitRows(power=0.5).fit_transform(-X), -normalize(np.sqrt(X)), rtol=1e-6)
 
 
 def test_convolutional_features_tell_the_direction_of_a_bar_wherever_it_is() -> None:
@@ -71,6 +73,7 @@ def test_the_front_end_follows_from_the_instances() -> None:
     rng = np.random.default_rng(0)
     assert isinstance(choose_features(one_bag(rng.standard_normal((30, 4)))), MinMaxScaler)
     text = ["wrens sing at dawn", "owls hunt at night", "owls and wrens nest", "hawks hunt by day"] * 5
-    assert isinstance(choose_features(one_bag(TfidfVectorizer().fit_transform(text).toarray())), UnitRows)
+    of_text = choose_features(one_bag(TfidfVectorizer().fit_transform(text).toarray()))
+    assert isinstance(of_text, UnitRows) and of_text.power == 0.5
     assert isinstance(choose_features(one_bag(images(), (20, 20))), Pipeline)
     assert isinstance(choose_features(one_bag(rng.random((30, 64)), (8, 8))), PCA)

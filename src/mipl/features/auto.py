@@ -24,8 +24,8 @@ def choose_features(bags: Bags, random_state: int = 0, device: str = "cpu") -> B
     """An unfitted transformer that suits the instances of `bags`.
 
     Images (by `instance_shape`) get convolutional k-means features and PCA, or PCA of their pixels where they are
-    smaller than 16 x 16; non-negative instances that are mostly zero, as TF-IDF is, get rows of unit length; everything
-    else is scaled to [0, 1] feature by feature.
+    smaller than 16 x 16; non-negative instances that are mostly zero, as TF-IDF is, get square roots and rows of unit
+    length; everything else is scaled to [0, 1] feature by feature.
     """
     shape = bags.instance_shape
     if len(shape) in (2, 3) and min(shape[:2]) >= _MIN_SIDE:
@@ -35,5 +35,5 @@ def choose_features(bags: Bags, random_state: int = 0, device: str = "cpu") -> B
     if len(shape) in (2, 3):
         return PCA(min(_PIXEL_COMPONENTS, *bags.instances.shape), svd_solver="covariance_eigh")
     if (bags.instances >= 0).all() and np.mean(bags.instances == 0) > 0.5:
-        return UnitRows()
+        return UnitRows(power=0.5)
     return MinMaxScaler()

@@ -12,7 +12,22 @@ __all__ = ["UnitRows"]
 
 
 class UnitRows(TransformerMixin, BaseEstimator):
-    """Divide each row by its Euclidean length, so that a long document looks like a short one; zero rows stay zero."""
+    """Divide each row by its Euclidean length, so that a long document looks like a short one; zero rows stay zero.
+
+    Parameters
+    ----------
+    power : float
+        The size of each entry is raised to this power before. Below one, the many rarer words of a document count for
+        more beside the one or two that outweigh them.
+
+    Examples
+    --------
+    >>> UnitRows(power=0.5).fit_transform([[9.0, 16.0]])
+    array([[0.6, 0.8]], dtype=float32)
+    """
+
+    def __init__(self, power: float = 1.0) -> None:
+        self.power = power
 
     def fit(self, X: ArrayLike, y: None = None) -> Self:
         """Nothing is learnt but the number of features."""
@@ -22,6 +37,8 @@ class UnitRows(TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
         """Rows (n, d) of length one."""
         rows = np.asarray(X, dtype=np.float32)
+        if self.power != 1:
+            rows = np.sign(rows) * np.abs(rows) ** self.power
         length = np.linalg.norm(rows, axis=1, keepdims=True)
         length[length == 0] = 1
         return np.divide(rows, length, dtype=np.float32)

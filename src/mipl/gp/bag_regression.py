@@ -40,7 +40,7 @@ from mipl.gp.shards import Shard
 
 __all__ = ["BagRegression", "fit_bag_regression"]
 
-_SMALL_VARIANCE, _LARGE_VARIANCE = 0.02, 0.5
+_SMALL_VARIANCE, _LARGE_VARIANCE = 0.01, 0.5
 #: Standard errors by which the large variance must be better.
 _CLEARLY = 2.0
 #: Weights of the log evidence to choose from where it is read as log odds; it is over-confident as a rule.

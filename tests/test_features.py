@@ -74,6 +74,7 @@ def test_the_front_end_follows_from_the_instances() -> None:
     assert isinstance(choose_features(one_bag(rng.standard_normal((30, 4)))), MinMaxScaler)
     text = ["wrens sing at dawn", "owls hunt at night", "owls and wrens nest", "hawks hunt by day"] * 5
     of_text = choose_features(one_bag(TfidfVectorizer().fit_transform(text).toarray()))
-    assert isinstance(of_text, UnitRows) and of_text.power == 0.5
+    assert isinstance(of_text, UnitRows)
+    assert of_text.power == 0.5
     assert isinstance(choose_features(one_bag(images(), (20, 20))), Pipeline)
     assert isinstance(choose_features(one_bag(rng.random((30, 64)), (8, 8))), PCA)

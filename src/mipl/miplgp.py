@@ -22,7 +22,8 @@ from mipl.disambiguation import disambiguation as find_disambiguation
 from mipl.errors import DataError
 from mipl.gp.dirichlet import dirichlet_targets
 from mipl.gp.exact import ExactGP
-from mipl.gp.kernels import distances, is_scaled_matern, scaled_matern
+from mipl.gp.kernels import is_scaled_matern, scaled_matern
+from mipl.gp.landmarks import median_distance
 from mipl.gp.montecarlo import class_probabilities, standard_normal_points
 from mipl.gp.posterior import Posterior
 from mipl.progress import track
@@ -285,7 +286,10 @@ class MIPLGP(MIPLClassifier):
     def _start_kernel(self, X: NDArray[np.float32]) -> Kernel:
         if self.kernel is not None:
             return copy.deepcopy(self.kernel)
-        length = _median_distance(X) if self.length_scale == "median" else float(self.length_scale)
+        if self.length_scale == "median":
+            length = median_distance(torch.from_numpy(X), torch.Generator().manual_seed(self.random_state))
+        else:
+            length = float(self.length_scale)
         return scaled_matern(self.nu, length, self.output_scale)
 
     def _keep(self, gp: ExactGP, X: NDArray[np.float32], noise: NDArray[np.float64]) -> None:
@@ -362,14 +366,6 @@ class MIPLGP(MIPLClassifier):
 
     def _normal_points(self) -> NDArray[np.float64]:
         return standard_normal_points(self.n_samples, len(self.mean_), self.random_state)
-
-
-def _median_distance(X: NDArray[np.float32], n_rows: int = 1000) -> float:
-    """Median non-zero distance of evenly spaced rows; 1 where all rows are equal."""
-    rows = torch.tensor(X[:: -(-len(X) // n_rows)], dtype=torch.float64)
-    d = distances(rows - rows.mean(0), rows - rows.mean(0))
-    positive = d[d > 1e-6 * d.max()]
-    return float(positive.median()) if len(positive) else 1.0
 
 
 def _with_default(cls: type[MIPLGP], parameter: str, value: Any) -> type[MIPLGP]:

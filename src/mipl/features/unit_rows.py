@@ -38,7 +38,7 @@ class UnitRows(TransformerMixin, BaseEstimator):
         """Rows (n, d) of length one."""
         rows = np.asarray(X, dtype=np.float32)
         if self.power != 1:
-            rows = np.sign(rows) * np.abs(rows) ** self.power
+            rows = np.sign(rows) * np.power(np.abs(rows), np.float32(self.power))
         length = np.linalg.norm(rows, axis=1, keepdims=True)
         length[length == 0] = 1
         return np.divide(rows, length, dtype=np.float32)

@@ -15,14 +15,17 @@ from mipl.bags import Bags
 from mipl.base import MIPLClassifier
 from mipl.errors import DataError
 from mipl.features.auto import choose_features
-from mipl.gp.bag_likelihood import fit_bag_likelihood
+from mipl.gp.bag_likelihood import fit_bag_likelihood, moderate
 from mipl.gp.bag_regression import fit_bag_regression
 from mipl.gp.held_out import against_best, weights_by_held_out
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.low_rank import low_rank
-from mipl.gp.nystrom import LandmarkKernel, cholesky_map
+from mipl.gp.nystrom import KernelMap, LandmarkKernel, cholesky_map
 
 __all__ = ["BagGP"]
+
+#: Instances whose features are held at a time in a prediction.
+_BLOCK_ROWS = 4096
 
 
 class BagGP(MIPLClassifier):
@@ -72,12 +75,14 @@ class BagGP(MIPLClassifier):
     features_ : the fitted front end
     landmarks_ : (M, d)
     lengthscale_ : float
-    regression_coef_, regression_intercept_ : (M, q), (q,)
-        Instance logits of bag regression: kernel @ coef + intercept.
+    feature_map_ : (M, R)
+        Features of an instance: its kernel with the landmarks @ feature_map.
+    coef_, intercept_ : (2, R, q), (2, q)
+        Instance logits of bag regression and of bag likelihood: features @ coef + intercept.
+    weight_variance_ : (R,)
+        Posterior variance of the second one's coefficients, by which its logits are moderated.
     class_offset_ : (2, q)
         Added to the log evidence of the two models.
-    likelihood_coef_, likelihood_intercept_ : (M, q), (q,)
-        The same of bag likelihood.
     posterior_ : (m, q)
         Posterior of the training bags' labels, each bag judged without its own vote.
     weights_ : (2,)
@@ -132,15 +137,12 @@ class BagGP(MIPLClassifier):
         self.weights_ = weights_by_held_out(shards, eigenvalues, prior, regression.log_evidence, self.kappa)
         likelihood = fit_bag_likelihood(shards, eigenvalues, prior, self.kappa)
 
-        # Both models in terms of the kernel with the landmarks: prediction needs no features.
-        T = kernel_map.T.double()
-        weights = T @ likelihood.weights
         self.landmarks_ = landmarks.cpu().numpy()
-        self.regression_coef_ = _numpy(T @ (regression.coef * regression.slope))
-        self.regression_intercept_ = _numpy(regression.intercept)
+        self.feature_map_ = kernel_map.T.cpu().numpy()
+        self.coef_ = _numpy(torch.stack([regression.coef * regression.slope, likelihood.coef]))
+        self.intercept_ = _numpy(torch.stack([regression.intercept, likelihood.intercept]))
         self.class_offset_ = _numpy(torch.stack([regression.offset, likelihood.offset]))
-        self.likelihood_coef_ = _numpy(weights[:, :-1] - weights[:, -1:])
-        self.likelihood_intercept_ = _numpy(likelihood.bias[:-1] - likelihood.bias[-1] + likelihood.log_kappa)
+        self.weight_variance_ = _numpy(likelihood.variance)
         self.posterior_ = _numpy(regression.posterior)[np.argsort(order)]
 
     def _check_params(self) -> None:
@@ -163,18 +165,28 @@ class BagGP(MIPLClassifier):
     def _judge(self, bags: Bags) -> _Judgement:
         """What both models say together of instances and of bags."""
         X = self._tensor(self.features_.transform(bags.instances))
-        coef = np.concatenate([self.regression_coef_, self.likelihood_coef_], axis=1).astype(np.float32)
-        intercept = np.concatenate([self.regression_intercept_, self.likelihood_intercept_])
-        kernel = LandmarkKernel(torch.tensor(self.landmarks_, device=X.device), self.lengthscale_)
-        scores = kernel.project(X, torch.tensor(coef, device=X.device))
-        logits = scores.double() + torch.tensor(intercept, device=X.device)
+        by_regression, by_likelihood = self._logits(X)
         offsets = torch.tensor(bags.offsets, device=X.device)
-        by_regression, by_likelihood = logits.chunk(2, dim=1)
         first, second = torch.tensor(self.class_offset_, device=X.device)
         cautious = against_best(bag_evidence(by_regression, offsets).log_evidence + first)
         sharp = against_best(bag_evidence(by_likelihood, offsets).log_evidence + second)
         w1, w2 = self.weights_.tolist()
         return _Judgement(w1 * by_regression + w2 * by_likelihood, w1 * cautious + w2 * sharp, offsets)
+
+    def _logits(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Instance logits (n, q) of both models, for rows (n, d) in the space of the kernel."""
+        kernel = LandmarkKernel(torch.tensor(self.landmarks_, device=X.device), self.lengthscale_)
+        kernel_map = KernelMap(kernel, torch.tensor(self.feature_map_, device=X.device))
+        coef = torch.cat(list(torch.tensor(self.coef_, device=X.device)), dim=1).to(X.dtype)
+        intercept = torch.tensor(self.intercept_, device=X.device).flatten()
+        variance = torch.tensor(self.weight_variance_, device=X.device)
+        blocks = []
+        for rows in X.split(_BLOCK_ROWS):
+            features = kernel_map(rows)
+            by_regression, mode = ((features @ coef).double() + intercept).chunk(2, dim=1)
+            blocks.append((by_regression, moderate(mode, features, variance)))
+        first, second = zip(*blocks, strict=True)
+        return torch.cat(first), torch.cat(second)
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:
         return _numpy(torch.softmax(self._judge(bags).log_odds, dim=1))

@@ -16,6 +16,14 @@ the label posterior held at the prior, so that instances are learnt from the pri
 wider priors on W: broad structure is settled before detail. After each stage the class offsets :math:`o_c` of
 `mipl.gp.class_offsets` are set anew from the evidence; the next stage takes :math:`\pi_{bc} e^{o_c}` for the prior, so
 that no class swallows the others from stage to stage.
+
+Outside of training, logits are averaged over what the weights may be. The posterior variance of an instance's logit is
+
+.. math:: v_j = \phi_j^\top \Big(\iota \sum_i \phi_i \phi_i^\top + I / s^2\Big)^{-1} \phi_j, \qquad \iota = 1/200,
+
+:math:`\iota` being what one training instance tells of the logit at its place, little as long as nobody knows which
+instance carries which label. The logit is divided by :math:`\sqrt{1 + \pi v_j / 8}` (MacKay's moderated output): an
+instance unlike those seen says less than the mode would have it say.
 """
 
 from __future__ import annotations
@@ -34,12 +42,14 @@ from mipl.bag_posterior import bag_evidence, instance_posterior, label_posterior
 from mipl.gp.class_offsets import class_offsets
 from mipl.gp.shards import Shard, total
 
-__all__ = ["STAGES", "BagLikelihood", "LabelPrior", "Stage", "fit_bag_likelihood", "likelihood_statistics"]
+__all__ = ["STAGES", "BagLikelihood", "LabelPrior", "Stage", "fit_bag_likelihood", "likelihood_statistics", "moderate"]
 
 Objective = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 _POSITIVE_SHARE = 0.1
 _MIN_PRIOR = 1e-8
+#: Information of an instance on the logit at its place; 1/4 if its label were known and the logit zero.
+_INFORMATION = 1 / 200
 
 
 class Stage(NamedTuple):
@@ -58,22 +68,40 @@ class BagLikelihood(NamedTuple):
 
     weights : (R, q + 1), bias : (q + 1,): instance scores are features @ weights + bias
     log_kappa : float
+    variance : (R,): posterior variance of the weights in a logit
     offset : (q,): added to the log evidence of a bag
     """
 
     weights: Tensor
     bias: Tensor
     log_kappa: float
+    variance: Tensor
     offset: Tensor
 
+    @property
+    def coef(self) -> Tensor:
+        """Weights (R, q) of the classes less those of negatives."""
+        return self.weights[:, :-1] - self.weights[:, -1:]
+
+    @property
+    def intercept(self) -> Tensor:
+        """The logits (q,) of an instance without features, kappa included."""
+        return self.bias[:-1] - self.bias[-1] + self.log_kappa
+
     def logits(self, features: Tensor) -> Tensor:
-        """Instance logits (n, q) of features (n, R), kappa included."""
-        f = (features @ self.weights.to(features.dtype)).double() + self.bias
-        return f[:, :-1] - f[:, -1:] + self.log_kappa
+        """Moderated instance logits (n, q) of features (n, R), kappa included."""
+        mode = (features @ self.coef.to(features.dtype)).double() + self.intercept
+        return moderate(mode, features, self.variance)
 
     def log_evidence(self, shard: Shard) -> Tensor:
         """Log evidence (m, q) of the labels of a shard's bags, offsets included."""
         return bag_evidence(self.logits(shard.features), shard.offsets).log_evidence + self.offset
+
+
+def moderate(logits: Tensor, features: Tensor, variance: Tensor) -> Tensor:
+    """Logits (n, q) averaged over weights of a posterior variance (R,) in the features (n, R)."""
+    v = (features.square() @ variance.to(features.dtype)).double()
+    return logits / torch.sqrt(1 + math.pi / 8 * v)[:, None]
 
 
 class LabelPrior(NamedTuple):
@@ -155,7 +183,8 @@ def fit_bag_likelihood(
             return value + penalty, gradient + weights / stage.variance
 
         weights = _minimise(objective, weights, whitening, stage.iterations)
-        model = BagLikelihood(weights, bias, log_kappa, none)
+        variance = 1 / (_INFORMATION * eigenvalues + 1 / stage.variance)
+        model = BagLikelihood(weights, bias, log_kappa, variance, none)
         offset = class_offsets(torch.cat([model.log_evidence(shard) for shard in shards]), log_prior)
     return model._replace(offset=offset)
 

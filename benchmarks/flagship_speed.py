@@ -117,13 +117,15 @@ def growth(largest: int) -> None:
 def predict(n: int = 100_000) -> None:
     ds = make_bags(n_bags=n // 20, n_classes=10, n_features=64, sizes=(10, 30), separation=6.0, positive=0.1)
     model = mipl.BagGP().fit(ds.bags[:500], ds.candidates[:500])
-    Z, block = torch.tensor(model.landmarks_), torch.tensor(ds.bags.instances[:128])
-    coef, kernel, scores = torch.randn(len(Z), 20), torch.empty(128, len(Z)), torch.empty(128, 20)
+    Z, T = torch.tensor(model.landmarks_), torch.tensor(model.feature_map_)
+    block, coef = torch.tensor(ds.bags.instances[:512]), torch.randn(T.shape[1], 20)
+    kernel, features, scores = (torch.empty(len(block), k) for k in (len(Z), T.shape[1], 20))
 
     def multiply() -> None:
         for _ in range(n // len(block)):
             torch.mm(block, Z.T, out=kernel)
-            torch.mm(kernel, coef, out=scores)
+            torch.mm(kernel, T, out=features)
+            torch.mm(features, coef, out=scores)
 
     products = min(cpu_seconds(multiply) for _ in range(3))
     seconds = min(cpu_seconds(lambda: model.predict_proba(ds.bags)) for _ in range(3))

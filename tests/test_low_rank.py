@@ -149,6 +149,23 @@ def test_the_bag_likelihood_finds_what_distinguishes_the_classes() -> None:
     assert (best.gather(2, label[:, None, None].expand(60, 4, 1)).argmax(dim=1).flatten() == 0).all()
 
 
+def test_logits_are_moderated_by_the_posterior_variance_of_the_weights() -> None:
+    features = torch.randn(40, 3, generator=generator())
+    eigenvalues, Q = torch.linalg.eigh((features.T @ features).double())
+    features = features @ Q.float()
+    prior = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).double()
+    shard = Shard(features, torch.tensor([0, 20, 40]), prior.bool())
+    model = fit_bag_likelihood([shard], eigenvalues, prior, stages=STAGES[:1])
+    phi = torch.cat([features[:2], 5 * features[:1]]).double()
+    f = phi @ model.weights + model.bias
+    mode = f[:, :-1] - f[:, -1:] + model.log_kappa
+    gram = features.double().T @ features.double()
+    covariance = torch.linalg.inv(gram / 200 + torch.eye(3).double() / STAGES[0].variance)
+    v = (phi @ covariance @ phi.T).diagonal()
+    expected = mode / torch.sqrt(1 + math.pi / 8 * v)[:, None]
+    torch.testing.assert_close(model.logits(phi.float()), expected, rtol=1e-4, atol=1e-5)
+
+
 def test_the_stages_do_not_depend_on_how_bags_are_cut_into_shards() -> None:
     ds = make_bags(n_bags=60, n_classes=3, n_features=4, separation=5.0)
     X = torch.tensor(ds.bags.instances)

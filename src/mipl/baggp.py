@@ -39,7 +39,7 @@ class BagGP(MIPLClassifier):
     1. *bag regression* spreads each bag's label information over feature space and reads every bag with its own vote
        left out, exactly; where only false labels support a label, the support does not survive. It is cautious;
     2. *bag likelihood* starts from that answer, as its prior, and sharpens it to the most probable instance classifier
-       given all candidate sets.
+       given all candidate sets; where it has seen little, its logits are moderated.
 
     With instance logits :math:`g_{jc}` (label c against negative) the evidence of label c in bag b is
 

@@ -67,10 +67,6 @@ class BagRegression(NamedTuple):
     posterior: Tensor
     log_evidence: Tensor
 
-    def logits(self, features: Tensor) -> Tensor:
-        """Instance logits (n, q) of features (n, R)."""
-        return self.intercept + self.slope * (features @ self.coef.to(features.dtype)).double()
-
 
 class _RegressionShard:
     """A shard with what the regression keeps of it between steps."""

@@ -15,12 +15,13 @@ from mipl.bags import Bags
 from mipl.base import MIPLClassifier
 from mipl.errors import DataError
 from mipl.features.auto import choose_features
-from mipl.gp.bag_likelihood import fit_bag_likelihood, moderate
+from mipl.gp.bag_likelihood import fit_bag_likelihood, log_label_prior, moderate
 from mipl.gp.bag_regression import fit_bag_regression
-from mipl.gp.held_out import against_best, weights_by_held_out
+from mipl.gp.held_out import Trust, trust_by_held_out
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.low_rank import low_rank
-from mipl.gp.nystrom import KernelMap, LandmarkKernel, cholesky_map
+from mipl.gp.nystrom import KernelMap, LandmarkKernel, principal_map
+from mipl.gp.side_by_side import side_by_side
 
 __all__ = ["BagGP"]
 
@@ -45,11 +46,13 @@ class BagGP(MIPLClassifier):
 
     .. math::
         l_{bc} = \log\Big(\prod_{j \in b} (1 + e^{g_{jc}}) - 1\Big), \qquad
-        \hat p_b = \mathrm{softmax}_c\big(w_1 (l^{(1)}_{bc} + o^{(1)}_c) + w_2 (l^{(2)}_{bc} + o^{(2)}_c)\big),
+        \hat p_b = (1 - \epsilon)\, \mathrm{softmax}_c\big(w_1 (l^{(1)}_{bc} + o^{(1)}_c)
+        + w_2 (l^{(2)}_{bc} + o^{(2)}_c)\big) + \epsilon / q,
 
-    with class offsets o that softly expect equally frequent classes (`mipl.gp.class_offsets`), and weights w that make
-    the probabilities of held-out candidate sets as large as they can be (`mipl.gp.held_out`). Instances are judged by
-    the logits of both models, with the same weights. No true label is used anywhere and nothing needs to be tuned.
+    with class offsets o that softly expect equally frequent classes (`mipl.gp.class_offsets`), and weights w and a
+    share :math:`\epsilon` of bags like no other that make the probabilities of held-out candidate sets as large as
+    they can be (`mipl.gp.held_out`). Instances are judged by the logits of both models, with the same weights. No true
+    label is used anywhere and nothing needs to be tuned.
     Formulas of the parts: `mipl.bag_posterior`, `mipl.gp.bag_regression`, `mipl.gp.bag_likelihood`.
 
     Parameters
@@ -85,8 +88,10 @@ class BagGP(MIPLClassifier):
         Added to the log evidence of the two models.
     posterior_ : (m, q)
         Posterior of the training bags' labels, each bag judged without its own vote.
-    weights_ : (2,)
-        Weights of the two models in the bags' log odds.
+    weights_, strange_ : (2,), float
+        Weights of the two models in the bags' log odds, and the share of bags of which they know nothing.
+    information_ : float
+        What an instance tells the second model of the logit at its place; `weight_variance_` comes from it.
 
     Examples
     --------
@@ -128,15 +133,20 @@ class BagGP(MIPLClassifier):
         X = self._tensor(self.features_.fit_transform(bags.instances))
         generator = torch.Generator().manual_seed(self.random_state)
         self.lengthscale_ = self.lengthscale * median_distance(X, generator)
-        landmarks = kmeans_landmarks(X, self.n_landmarks, generator)
-        kernel_map = cholesky_map(landmarks, self.lengthscale_)
-        shards, eigenvalues, kernel_map = low_rank(X, bags.offsets, candidates, kernel_map, self.rank)
+        landmarks, counts = kmeans_landmarks(X, self.n_landmarks, generator)
+        kernel_map = principal_map(landmarks, counts, self.lengthscale_, self.rank)
+        shards, eigenvalues, kernel_map = low_rank(X, bags.offsets, candidates, kernel_map)
 
         regression = fit_bag_regression(shards, eigenvalues)
         prior = regression.posterior
-        self.weights_ = weights_by_held_out(shards, eigenvalues, prior, regression.log_evidence, self.kappa)
-        likelihood = fit_bag_likelihood(shards, eigenvalues, prior, self.kappa)
+        trust, likelihood = side_by_side(
+            lambda: trust_by_held_out(shards, eigenvalues, prior, regression.log_evidence, self.kappa),
+            lambda: fit_bag_likelihood(shards, eigenvalues, prior, self.kappa),
+        )
+        log_prior = log_label_prior(shards, prior)
+        likelihood = likelihood.moderated(trust.information, shards, eigenvalues, log_prior)
 
+        self.weights_, self.strange_, self.information_ = trust
         self.landmarks_ = landmarks.cpu().numpy()
         self.feature_map_ = kernel_map.T.cpu().numpy()
         self.coef_ = _numpy(torch.stack([regression.coef * regression.slope, likelihood.coef]))
@@ -168,10 +178,12 @@ class BagGP(MIPLClassifier):
         by_regression, by_likelihood = self._logits(X)
         offsets = torch.tensor(bags.offsets, device=X.device)
         first, second = torch.tensor(self.class_offset_, device=X.device)
-        cautious = against_best(bag_evidence(by_regression, offsets).log_evidence + first)
-        sharp = against_best(bag_evidence(by_likelihood, offsets).log_evidence + second)
+        cautious = bag_evidence(by_regression, offsets).log_evidence + first
+        sharp = bag_evidence(by_likelihood, offsets).log_evidence + second
+        trust = Trust(self.weights_, self.strange_, self.information_)
+        probabilities = trust.probabilities(trust.log_odds(cautious, sharp))
         w1, w2 = self.weights_.tolist()
-        return _Judgement(w1 * by_regression + w2 * by_likelihood, w1 * cautious + w2 * sharp, offsets)
+        return _Judgement(w1 * by_regression + w2 * by_likelihood, probabilities, offsets)
 
     def _logits(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Instance logits (n, q) of both models, for rows (n, d) in the space of the kernel."""
@@ -189,25 +201,23 @@ class BagGP(MIPLClassifier):
         return torch.cat(first), torch.cat(second)
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:
-        return _numpy(torch.softmax(self._judge(bags).log_odds, dim=1))
+        return _numpy(self._judge(bags).probabilities)
 
     def _resolve(self, bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[np.floating[Any]]:
-        log_odds = self._judge(bags).log_odds
-        mask = torch.tensor(candidates, device=log_odds.device)
-        return _numpy(torch.softmax(torch.where(mask, log_odds, -torch.inf), dim=1))
+        probabilities = _numpy(self._judge(bags).probabilities) * candidates
+        return probabilities / probabilities.sum(axis=1, keepdims=True)
 
     def _predict_instances(self, bags: Bags) -> NDArray[np.floating[Any]]:
         judged = self._judge(bags)
-        label = torch.softmax(judged.log_odds, dim=1)
         evidence = bag_evidence(judged.logits, judged.offsets)
-        carries = instance_posterior(judged.logits, evidence, label, judged.offsets)
+        carries = instance_posterior(judged.logits, evidence, judged.probabilities, judged.offsets)
         negative = (1 - carries.sum(dim=1, keepdim=True)).clamp(min=0)
         return _numpy(torch.cat([carries, negative], dim=1))
 
 
 class _Judgement(NamedTuple):
     logits: Tensor  # (n, q), of instances against negative
-    log_odds: Tensor  # (m, q), of the bags' labels
+    probabilities: Tensor  # (m, q), of the bags' labels
     offsets: Tensor
 
 

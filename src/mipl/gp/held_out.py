@@ -1,74 +1,120 @@
-r"""What held-out candidate sets say: how much to trust each model.
+r"""What held-out candidate sets say: how far to trust the two models.
 
 False candidates are drawn at random, so the probability that a model gives to a held-out bag's candidate *set* tells
 how good and how well calibrated it is; no label is needed. The bag likelihood is fitted without an eighth of the bags;
-for these the bag regression has left-out evidence anyway. On them the weights of the product of experts
+for these the bag regression has left-out evidence anyway. Where the two models give the classes of a bag the log odds
+:math:`z^{(1)}_b` and :math:`z^{(2)}_b`, the answer is
 
-.. math:: \hat p_b = \mathrm{softmax}_c(w_1 z^{(1)}_{bc} + w_2 z^{(2)}_{bc})
+.. math:: \hat p_b = (1 - \epsilon)\, \mathrm{softmax}(w_1 z^{(1)}_b + w_2 z^{(2)}_b) + \epsilon / q,
 
-are fitted by maximum likelihood of the candidate sets, with a log-normal prior around one half. A model of fewer bags
-is less sure than the one that is used in the end: the more bags are held out, the more cautious the probabilities.
+a product of experts, but for bags of which neither knows anything. The weights w, the share :math:`\epsilon` of such
+bags, and the information :math:`\iota` by which the bag likelihood moderates its logits are fitted by the likelihood of
+the candidate sets under log-normal priors (logistic-normal for :math:`\epsilon`), :math:`\iota` on a grid. A model of
+fewer bags is less sure than the one that is used in the end: the more bags are held out, the more cautious the
+probabilities.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from scipy.special import expit, logit
 from torch import Tensor
 
-from mipl.bag_posterior import set_log_likelihood
-from mipl.gp.bag_likelihood import fit_bag_likelihood
+from mipl.gp.bag_likelihood import INFORMATION, fit_bag_likelihood, log_label_prior
 from mipl.gp.shards import Shard
 
-__all__ = ["against_best", "weights_by_held_out"]
+__all__ = ["Trust", "trust_by_held_out"]
 
 _TRAINING_SHARE = 0.875
 _MIN_HELD_OUT = 8
-_WEIGHT = 0.5
-#: Precision of the log-normal prior on the weights, in held-out bags.
-_PRECISION = 2.0
+_WEIGHT, _STRANGE = 0.5, 0.02
+_INFORMATION_GRID = tuple(INFORMATION * 4.0**k for k in (-2, -1, 0, 1, 2))
+#: Precisions of the priors on log w, logit epsilon and log iota, in held-out bags.
+_WEIGHT_PRECISION, _STRANGE_PRECISION, _INFORMATION_PRECISION = 2.0, 0.5, 0.25
 #: Log odds below the best class at which an expert has nothing more to say against a class.
 _CERTAIN = 30.0
 
 
-def weights_by_held_out(
+class Trust(NamedTuple):
+    r"""How the answers of the two models become one.
+
+    weights : (2,), w
+    strange : float, :math:`\epsilon`
+    information : float, :math:`\iota`
+    """
+
+    weights: NDArray[np.float64]
+    strange: float
+    information: float
+
+    def log_odds(self, cautious: Tensor, sharp: Tensor) -> Tensor:
+        """Log odds (m, q) of both, from the log evidence (m, q) of bag regression and of bag likelihood."""
+        w1, w2 = self.weights.tolist()
+        return w1 * _against_best(cautious) + w2 * _against_best(sharp)
+
+    def probabilities(self, log_odds: Tensor) -> Tensor:
+        """Probabilities (m, q) of the labels, given the log odds (m, q) of both."""
+        return (1 - self.strange) * torch.softmax(log_odds, dim=1) + self.strange / log_odds.shape[1]
+
+
+def trust_by_held_out(
     shards: Sequence[Shard], eigenvalues: Tensor, prior: Tensor, log_evidence: Tensor, kappa: float | None
-) -> NDArray[np.float64]:
-    """Fit the bag likelihood to most of the bags; weigh it (2,) against the bag regression on the rest.
+) -> Trust:
+    """Fit the bag likelihood to most of the bags and see what it, and the bag regression, say of the rest.
 
     log_evidence : (m, q), what the bag regression says of each bag with that bag left out. Bags must be in random
-    order. With too few of them, the prior's weights are taken.
+    order. With too few of them, the modes of the priors are taken.
     """
     if all(bool(shard.candidates.all()) for shard in shards):
-        return np.zeros(2)  # the candidates say nothing
+        return Trust(np.zeros(2), 0.0, INFORMATION)  # the candidates say nothing
     kept = [max(1, round(_TRAINING_SHARE * len(shard.candidates))) for shard in shards]
     counts = [len(shard.candidates) for shard in shards]
     if sum(counts) - sum(kept) < _MIN_HELD_OUT:
-        return np.full(2, _WEIGHT)
+        return Trust(np.full(2, _WEIGHT), _STRANGE, INFORMATION)
     parts = [shard.split(k) for shard, k in zip(shards, kept, strict=True)]
     training = [first for first, _ in parts]
     held_out = [rest for _, rest in parts if len(rest.candidates)]
     priors = torch.cat([p[:k] for p, k in zip(prior.split(counts), kept, strict=True)])
-    model = fit_bag_likelihood(training, eigenvalues * _TRAINING_SHARE, priors, kappa)
     cautious = torch.cat([z[k:] for z, k in zip(log_evidence.split(counts), kept, strict=True)])
-    sharp = torch.cat([model.log_evidence(rest) for rest in held_out])
     candidates = torch.cat([rest.candidates for rest in held_out])
-    return _fit_weights(against_best(cautious), against_best(sharp), candidates)
+
+    eigenvalues = eigenvalues * _TRAINING_SHARE
+    model = fit_bag_likelihood(training, eigenvalues, priors, kappa)
+    log_prior = log_label_prior(training, priors)
+    fits = []
+    for information in _INFORMATION_GRID:
+        moderated = model.moderated(information, training, eigenvalues, log_prior)
+        sharp = torch.cat([moderated.log_evidence(rest) for rest in held_out])
+        fits.append(_fit_trust(cautious, sharp, candidates, information))
+    return max(fits, key=lambda fit: fit[0])[1]
 
 
-def against_best(log_evidence: Tensor) -> Tensor:
+def _fit_trust(cautious: Tensor, sharp: Tensor, candidates: Tensor, information: float) -> tuple[float, Trust]:
+    """The best weights and share of strange bags at an information, and their log posterior."""
+    start = np.array([math.log(_WEIGHT), math.log(_WEIGHT), logit(_STRANGE)])
+    precision = np.array([_WEIGHT_PRECISION, _WEIGHT_PRECISION, _STRANGE_PRECISION])
+    first, second, in_set = _against_best(cautious), _against_best(sharp), candidates.double()
+
+    def trust(x: NDArray[np.float64]) -> Trust:
+        return Trust(np.exp(x[:2]), float(expit(x[2])), information)
+
+    def objective(x: NDArray[np.float64]) -> float:
+        now = trust(x)
+        probabilities = now.probabilities(now.log_odds(first, second))
+        return 0.5 * float(precision @ (x - start) ** 2) - float(torch.log((probabilities * in_set).sum(dim=1)).sum())
+
+    result = minimize(objective, start, method="Nelder-Mead")
+    away = math.log(information / INFORMATION)
+    return -result.fun - 0.5 * _INFORMATION_PRECISION * away**2, trust(result.x)
+
+
+def _against_best(log_evidence: Tensor) -> Tensor:
     """Log odds (m, q) against the best class of each bag, cut off where a class is out of the question."""
     return (log_evidence - log_evidence.amax(dim=1, keepdim=True)).clamp(min=-_CERTAIN)
-
-
-def _fit_weights(first: Tensor, second: Tensor, candidates: Tensor) -> NDArray[np.float64]:
-    def objective(log_weights: NDArray[np.float64]) -> float:
-        z = float(np.exp(log_weights[0])) * first + float(np.exp(log_weights[1])) * second
-        away = log_weights - np.log(_WEIGHT)
-        return -float(set_log_likelihood(z, candidates).sum()) + 0.5 * _PRECISION * float(away @ away)
-
-    return np.exp(minimize(objective, np.full(2, np.log(_WEIGHT)), method="Nelder-Mead").x)

@@ -12,23 +12,23 @@ _ROWS_PER_LANDMARK = 50
 _BLOCK_ROWS = 4096
 
 
-def kmeans_landmarks(X: Tensor, n_landmarks: int, generator: torch.Generator, steps: int = 5) -> Tensor:
-    """Centres (M, d) of a short k-means on rows (n, d), started from distinct random rows.
+def kmeans_landmarks(X: Tensor, n_landmarks: int, generator: torch.Generator, steps: int = 5) -> tuple[Tensor, Tensor]:
+    """Centres (M, d) of a short k-means on rows (n, d), started from distinct random rows, and their rows' number (M,).
 
     Where there are no more than `n_landmarks` distinct rows, these rows are the landmarks and M is their number.
     """
     order = torch.randperm(len(X), generator=generator).to(X.device)
     rows = X[order[: max(_ROWS_PER_LANDMARK * n_landmarks, 10_000)]]
     centres = _distinct(rows, n_landmarks)
-    if len(centres) < n_landmarks:
-        return centres
     for _ in range(steps):
         nearest = torch.cat([_nearest(block, centres) for block in rows.split(_BLOCK_ROWS)])
         count = torch.bincount(nearest, minlength=len(centres)).to(X.dtype)
+        if len(centres) < n_landmarks:
+            break
         total = torch.zeros_like(centres).index_add_(0, nearest, rows)
         # A centre that nobody is nearest to stays where it is.
         centres = torch.where(count[:, None] > 0, total / count[:, None].clamp(min=1), centres)
-    return centres
+    return centres, count
 
 
 def _distinct(rows: Tensor, k: int) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,14 +9,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mipl.gp.nystrom import KernelMap, gram_statistics, principal
+from mipl.gp.nystrom import KernelMap
 from mipl.gp.shards import SHARD_ROWS, Shard, cut, total
 
-__all__ = ["LowRank", "low_rank"]
+__all__ = ["LowRank", "gram_statistics", "low_rank"]
 
 _BLOCK_ROWS = 2048
-#: The subspace of features is chosen on at most this many rows; the Gram matrix in it is always exact.
-_SUBSPACE_ROWS = 50_000
 
 
 class LowRank(NamedTuple):
@@ -32,23 +29,26 @@ def low_rank(
     X: Tensor,
     offsets: NDArray[np.int64],
     candidates: NDArray[np.bool_],
-    all_landmarks: KernelMap,
-    rank: int,
+    kernel_map: KernelMap,
     shard_rows: int = SHARD_ROWS,
 ) -> LowRank:
-    """Compute features of instances (n, d) in bags (m + 1,), in random order: the `rank` principal ones of the map's.
+    """Compute features of instances (n, d) in bags (m + 1,) and rotate them, and the map, to a diagonal Gram matrix.
 
-    Only (n, rank) features are ever kept; the kernel with the landmarks is computed block by block.
+    Only (n, R) features are ever kept; the kernel with the landmarks is computed block by block.
     """
-    blocks = X[:_SUBSPACE_ROWS].split(_BLOCK_ROWS)
-    (gram,) = total(lambda block: gram_statistics(all_landmarks(block)), blocks)
-    kernel_map, eigenvalues = principal(all_landmarks, gram, rank)
     shards = [_shard(X, offsets, candidates, bags, kernel_map) for bags in cut(offsets, shard_rows)]
-    if len(X) > _SUBSPACE_ROWS:
-        blocks = tuple(block for shard in shards for block in shard.features.split(_BLOCK_ROWS))
-        (gram,) = total(gram_statistics, blocks)
-        kernel_map, eigenvalues = _rotate(blocks, kernel_map, gram)
-    return LowRank(shards, eigenvalues, kernel_map)
+    (gram,) = total(gram_statistics, [block for shard in shards for block in shard.features.split(_BLOCK_ROWS)])
+    eigenvalues, rotation = torch.linalg.eigh(gram)
+    rotation = rotation.to(X.dtype)
+    for shard in shards:
+        for block in shard.features.split(_BLOCK_ROWS):
+            block.copy_(block @ rotation)
+    return LowRank(shards, eigenvalues.clamp(min=0), kernel_map._replace(T=kernel_map.T @ rotation))
+
+
+def gram_statistics(features: Tensor) -> tuple[Tensor]:
+    """The part (R, R) of the Gram matrix from some rows (n, R); parts are summed in double precision."""
+    return ((features.T @ features).double(),)
 
 
 def _shard(
@@ -57,12 +57,3 @@ def _shard(
     edges = torch.tensor(offsets[bags.start : bags.stop + 1])
     rows = X[int(edges[0]) : int(edges[-1])]
     return Shard(kernel_map(rows), (edges - edges[0]).to(X.device), torch.tensor(candidates[bags], device=X.device))
-
-
-def _rotate(blocks: Sequence[Tensor], kernel_map: KernelMap, gram: Tensor) -> tuple[KernelMap, Tensor]:
-    """Rotate blocks of features in place to the eigenvectors of their Gram matrix."""
-    eigenvalues, rotation = torch.linalg.eigh(gram)
-    rotation = rotation.to(kernel_map.T.dtype)
-    for block in blocks:
-        block.copy_(block @ rotation)
-    return kernel_map._replace(T=kernel_map.T @ rotation), eigenvalues.clamp(min=0)

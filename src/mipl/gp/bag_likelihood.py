@@ -41,7 +41,7 @@ from torch import Tensor
 
 from mipl.bag_posterior import bag_evidence, instance_posterior, label_posterior, spread
 from mipl.gp.class_offsets import class_offsets
-from mipl.gp.shards import Shard, total
+from mipl.gp.shards import BLOCK_ROWS, Shard, thin_product, total
 
 __all__ = [
     "INFORMATION",
@@ -102,7 +102,7 @@ class BagLikelihood(NamedTuple):
 
     def logits(self, features: Tensor) -> Tensor:
         """Moderated instance logits (n, q) of features (n, R), kappa included."""
-        mode = (features @ self.coef.to(features.dtype)).double() + self.intercept
+        mode = thin_product(features, self.coef.to(features.dtype)).double() + self.intercept
         return moderate(mode, features, self.variance)
 
     def log_evidence(self, shard: Shard) -> Tensor:
@@ -121,7 +121,7 @@ class BagLikelihood(NamedTuple):
 
 def moderate(logits: Tensor, features: Tensor, variance: Tensor) -> Tensor:
     """Logits (n, q) averaged over weights of a posterior variance (R,) in the features (n, R)."""
-    v = (features.square() @ variance.to(features.dtype)).double()
+    v = torch.cat([block.square() @ variance.to(block.dtype) for block in features.split(BLOCK_ROWS)]).double()
     return logits / torch.sqrt(1 + math.pi / 8 * v)[:, None]
 
 
@@ -152,7 +152,7 @@ def likelihood_statistics(
 
     With `hold_prior` the prior is taken for the labels' posterior: the objective is then the expected log evidence.
     """
-    f = (shard.features @ weights.to(shard.features.dtype)).double().add_(bias)  # (n, q + 1)
+    f = thin_product(shard.features, weights.to(shard.features.dtype)).double().add_(bias)  # (n, q + 1)
     columns = spread(prior.columns, shard.offsets)  # (n, k)
     logits = f.gather(1, columns) - f[:, -1:] + log_kappa
     evidence = bag_evidence(logits, shard.offsets)

@@ -36,7 +36,7 @@ from mipl.bag_posterior import (
 from mipl.gp.class_offsets import class_offsets
 from mipl.gp.leave_out import BagLeaveOut
 from mipl.gp.logistic import fit_logistic, score_moments
-from mipl.gp.shards import Shard
+from mipl.gp.shards import Shard, thin_product
 
 __all__ = ["BagRegression", "fit_bag_regression"]
 
@@ -94,7 +94,7 @@ def _right_hand_side(part: _RegressionShard, targets: Tensor) -> tuple[Tensor, .
 def _leave_one_bag_out(part: _RegressionShard, targets: Tensor, coef: Tensor) -> None:
     shard = part.shard
     y = spread(targets, shard.offsets).to(shard.features.dtype)
-    part.scores = part.leave_out.predict(y, shard.features @ coef.to(y.dtype))
+    part.scores = part.leave_out.predict(y, thin_product(shard.features, coef.to(y.dtype)))
 
 
 def _evidence(part: _RegressionShard, intercept: Tensor, slope: Tensor) -> Tensor:

@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.gp.nystrom import KernelMap
-from mipl.gp.shards import SHARD_ROWS, Shard, cut, total
+from mipl.gp.shards import BLOCK_ROWS, SHARD_ROWS, Shard, cut, total
 
 __all__ = ["LowRank", "gram_statistics", "low_rank"]
-
-_BLOCK_ROWS = 2048
 
 
 class LowRank(NamedTuple):
@@ -37,11 +35,11 @@ def low_rank(
     Only (n, R) features are ever kept; the kernel with the landmarks is computed block by block.
     """
     shards = [_shard(X, offsets, candidates, bags, kernel_map) for bags in cut(offsets, shard_rows)]
-    (gram,) = total(gram_statistics, [block for shard in shards for block in shard.features.split(_BLOCK_ROWS)])
+    (gram,) = total(gram_statistics, [block for shard in shards for block in shard.features.split(BLOCK_ROWS)])
     eigenvalues, rotation = torch.linalg.eigh(gram)
     rotation = rotation.to(X.dtype)
     for shard in shards:
-        for block in shard.features.split(_BLOCK_ROWS):
+        for block in shard.features.split(BLOCK_ROWS):
             block.copy_(block @ rotation)
     return LowRank(shards, eigenvalues.clamp(min=0), kernel_map._replace(T=kernel_map.T @ rotation))
 

@@ -14,13 +14,16 @@ from operator import add
 from typing import Any, TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["Shard", "cut", "total"]
+__all__ = ["BLOCK_ROWS", "SHARD_ROWS", "Shard", "cut", "thin_product", "total"]
 
 #: Instances a shard holds; its working arrays (n_s, q) and its kernel block (n_s, M) are bounded by it.
 SHARD_ROWS = 32_768
+#: Rows at a time where a shard's features are gone through.
+BLOCK_ROWS = 2048
 
 S = TypeVar("S")
 
@@ -62,3 +65,9 @@ def cut(offsets: NDArray[np.int64], rows: int = SHARD_ROWS) -> list[slice]:
 def total(statistic: Callable[..., tuple[Tensor, ...]], shards: Sequence[S], *args: Any) -> tuple[Tensor, ...]:
     """Sum what `statistic(shard, *args)` gives for each shard, entry by entry."""
     return reduce(lambda a, b: tuple(map(add, a, b)), (statistic(shard, *args) for shard in shards))
+
+
+def thin_product(features: Tensor, weights: Tensor) -> Tensor:
+    """Multiply features (n, R) by weights (R, k), k small; BLAS takes half the time on transposed blocks."""
+    left = weights.T.contiguous()
+    return torch.cat([(left @ block.T).T for block in features.split(BLOCK_ROWS)])

@@ -20,7 +20,7 @@ from mipl.gp.leave_out import BagLeaveOut
 from mipl.gp.logistic import fit_logistic
 from mipl.gp.low_rank import low_rank
 from mipl.gp.nystrom import LandmarkKernel, principal_map
-from mipl.gp.shards import Shard, cut
+from mipl.gp.shards import Shard, cut, thin_product
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -155,10 +155,20 @@ def test_logits_are_moderated_by_the_posterior_variance_of_the_weights() -> None
     f = phi @ model.weights + model.bias
     mode = f[:, :-1] - f[:, -1:] + model.log_kappa
     gram = features.double().T @ features.double()
-    covariance = torch.linalg.inv(gram / 200 + torch.eye(3).double() / STAGES[0].variance)
+    seen = features.double() @ model.weights + model.bias
+    seen[:, :-1] += model.log_kappa
+    share = 1 - torch.softmax(seen, dim=1)[:, -1].mean()
+    covariance = torch.linalg.inv(share**2 / 4 * gram + torch.eye(3).double() / STAGES[0].variance)
     v = (phi @ covariance @ phi.T).diagonal()
     expected = mode / torch.sqrt(1 + math.pi / 8 * v)[:, None]
     torch.testing.assert_close(model.logits(phi.float()), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_thin_product_is_the_product() -> None:
+    features, weights = torch.randn(5000, 7, generator=generator()), torch.randn(7, 3, generator=generator(1))
+    result = thin_product(features, weights)
+    assert result.is_contiguous()
+    torch.testing.assert_close(result, features @ weights)
 
 
 def test_the_stages_do_not_depend_on_how_bags_are_cut_into_shards() -> None:

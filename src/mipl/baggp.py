@@ -15,7 +15,7 @@ from mipl.bags import Bags
 from mipl.base import MIPLClassifier
 from mipl.errors import DataError
 from mipl.features.auto import choose_features
-from mipl.gp.bag_likelihood import fit_bag_likelihood, log_label_prior, moderate
+from mipl.gp.bag_likelihood import fit_bag_likelihood, moderate
 from mipl.gp.bag_regression import fit_bag_regression
 from mipl.gp.held_out import Trust, trust_by_held_out
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
@@ -90,8 +90,6 @@ class BagGP(MIPLClassifier):
         Posterior of the training bags' labels, each bag judged without its own vote.
     weights_, strange_ : (2,), float
         Weights of the two models in the bags' log odds, and the share of bags of which they know nothing.
-    information_ : float
-        What an instance tells the second model of the logit at its place; `weight_variance_` comes from it.
 
     Examples
     --------
@@ -143,10 +141,8 @@ class BagGP(MIPLClassifier):
             lambda: trust_by_held_out(shards, eigenvalues, prior, regression.log_evidence, self.kappa),
             lambda: fit_bag_likelihood(shards, eigenvalues, prior, self.kappa),
         )
-        log_prior = log_label_prior(shards, prior)
-        likelihood = likelihood.moderated(trust.information, shards, eigenvalues, log_prior)
 
-        self.weights_, self.strange_, self.information_ = trust
+        self.weights_, self.strange_ = trust
         self.landmarks_ = landmarks.cpu().numpy()
         self.feature_map_ = kernel_map.T.cpu().numpy()
         self.coef_ = _numpy(torch.stack([regression.coef * regression.slope, likelihood.coef]))
@@ -180,7 +176,7 @@ class BagGP(MIPLClassifier):
         first, second = torch.tensor(self.class_offset_, device=X.device)
         cautious = bag_evidence(by_regression, offsets).log_evidence + first
         sharp = bag_evidence(by_likelihood, offsets).log_evidence + second
-        trust = Trust(self.weights_, self.strange_, self.information_)
+        trust = Trust(self.weights_, self.strange_)
         probabilities = trust.probabilities(trust.log_odds(cautious, sharp))
         w1, w2 = self.weights_.tolist()
         return _Judgement(w1 * by_regression + w2 * by_likelihood, probabilities, offsets)

@@ -19,12 +19,14 @@ that no class swallows the others from stage to stage.
 
 Outside of training, logits are averaged over what the weights may be. The posterior variance of an instance's logit is
 
-.. math:: v_j = \phi_j^\top \Big(\iota \sum_i \phi_i \phi_i^\top + I / s^2\Big)^{-1} \phi_j,
+.. math:: v_j = \phi_j^\top \Big(\iota \sum_i \phi_i \phi_i^\top + I / s^2\Big)^{-1} \phi_j, \qquad
+    \iota = \rho^2 / 4,
 
 :math:`\iota` being what one training instance tells of the logit at its place: 1/4 if its label were known and the
-logit zero, less as nobody knows which instance carries which label; 1/200 is assumed until held-out bags say better
-(`mipl.gp.held_out`). The logit is divided by :math:`\sqrt{1 + \pi v_j / 8}` (MacKay's moderated output): an instance
-unlike those seen says less than the mode would have it say.
+logit zero; but only its bag's label is known, which an instance carries with probability :math:`\rho`, the share of
+positives, and what is seen through such a channel tells :math:`\rho^2` as much. The logit is divided by
+:math:`\sqrt{1 + \pi v_j / 8}` (MacKay's moderated output): an instance unlike those seen says less than the mode would
+have it say.
 """
 
 from __future__ import annotations
@@ -44,14 +46,12 @@ from mipl.gp.class_offsets import class_offsets
 from mipl.gp.shards import BLOCK_ROWS, Shard, thin_product, total
 
 __all__ = [
-    "INFORMATION",
     "STAGES",
     "BagLikelihood",
     "LabelPrior",
     "Stage",
     "fit_bag_likelihood",
     "likelihood_statistics",
-    "log_label_prior",
     "moderate",
 ]
 
@@ -59,7 +59,6 @@ Objective = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 _POSITIVE_SHARE = 0.1
 _MIN_PRIOR = 1e-8
-INFORMATION = 1 / 200
 
 
 class Stage(NamedTuple):
@@ -78,7 +77,6 @@ class BagLikelihood(NamedTuple):
 
     weights : (R, q + 1), bias : (q + 1,): instance scores are features @ weights + bias
     log_kappa : float
-    precision : float: that of the prior on the weights, 1 / s^2
     variance : (R,): posterior variance of the weights in a logit
     offset : (q,): added to the log evidence of a bag
     """
@@ -86,7 +84,6 @@ class BagLikelihood(NamedTuple):
     weights: Tensor
     bias: Tensor
     log_kappa: float
-    precision: float
     variance: Tensor
     offset: Tensor
 
@@ -100,23 +97,17 @@ class BagLikelihood(NamedTuple):
         """The logits (q,) of an instance without features, kappa included."""
         return self.bias[:-1] - self.bias[-1] + self.log_kappa
 
+    def mode(self, features: Tensor) -> Tensor:
+        """Instance logits (n, q) of features (n, R) at the mode of the weights, kappa included."""
+        return thin_product(features, self.coef.to(features.dtype)).double() + self.intercept
+
     def logits(self, features: Tensor) -> Tensor:
         """Moderated instance logits (n, q) of features (n, R), kappa included."""
-        mode = thin_product(features, self.coef.to(features.dtype)).double() + self.intercept
-        return moderate(mode, features, self.variance)
+        return moderate(self.mode(features), features, self.variance)
 
     def log_evidence(self, shard: Shard) -> Tensor:
         """Log evidence (m, q) of the labels of a shard's bags, offsets included."""
         return bag_evidence(self.logits(shard.features), shard.offsets).log_evidence + self.offset
-
-    def moderated(
-        self, information: float, shards: Sequence[Shard], eigenvalues: Tensor, log_prior: Tensor
-    ) -> BagLikelihood:
-        """The same weights at another information of an instance, with the offsets for training bags in `shards`."""
-        variance = 1 / (information * eigenvalues + self.precision)
-        model = self._replace(variance=variance, offset=torch.zeros_like(self.offset))
-        evidence = torch.cat([model.log_evidence(shard) for shard in shards])
-        return model._replace(offset=class_offsets(evidence, log_prior))
 
 
 def moderate(logits: Tensor, features: Tensor, variance: Tensor) -> Tensor:
@@ -187,8 +178,10 @@ def fit_bag_likelihood(
     bias = torch.full((q + 1,), math.log(_POSITIVE_SHARE / q), dtype=torch.float64, device=prior.device)
     bias[-1] = math.log(1 - _POSITIVE_SHARE)
     counts = [len(shard.candidates) for shard in shards]
-    log_prior = log_label_prior(shards, prior)
-    offset = torch.zeros(q, dtype=torch.float64, device=prior.device)
+    candidates = torch.cat([shard.candidates for shard in shards])
+    log_prior = torch.where(candidates, torch.log(prior.clamp(min=_MIN_PRIOR)), -torch.inf)
+    none = torch.zeros(q, dtype=torch.float64, device=prior.device)
+    offset = none
     weights = torch.zeros(len(eigenvalues), q + 1, dtype=torch.float64, device=prior.device)
     for stage in stages:
         of_shards = torch.softmax(log_prior + offset, dim=1).split(counts)
@@ -202,16 +195,17 @@ def fit_bag_likelihood(
             return value + penalty, gradient + weights / stage.variance
 
         weights = _minimise(objective, weights, whitening, stage.iterations)
-        model = BagLikelihood(weights, bias, log_kappa, 1 / stage.variance, eigenvalues, offset)
-        model = model.moderated(INFORMATION, shards, eigenvalues, log_prior)
-        offset = model.offset
-    return model
+        model = BagLikelihood(weights, bias, log_kappa, torch.zeros_like(eigenvalues), none)
+        information = _share_of_positives(model, shards) ** 2 / 4
+        model = model._replace(variance=1 / (information * eigenvalues + 1 / stage.variance))
+        offset = class_offsets(torch.cat([model.log_evidence(shard) for shard in shards]), log_prior)
+    return model._replace(offset=offset)
 
 
-def log_label_prior(shards: Sequence[Shard], prior: Tensor) -> Tensor:
-    """The logarithm (m, q) of a label prior (m, q): never very small on the candidates, -inf off them."""
-    candidates = torch.cat([shard.candidates for shard in shards])
-    return torch.where(candidates, torch.log(prior.clamp(min=_MIN_PRIOR)), -torch.inf)
+def _share_of_positives(model: BagLikelihood, shards: Sequence[Shard]) -> float:
+    """How many of the instances the mode takes for positive, in expectation."""
+    positive = sum(float(torch.sigmoid(model.mode(shard.features).logsumexp(dim=1)).sum()) for shard in shards)
+    return positive / sum(len(shard.features) for shard in shards)
 
 
 def _of_pair(pair: tuple[Shard, LabelPrior], *args: Any) -> tuple[Tensor, Tensor]:

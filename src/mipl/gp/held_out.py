@@ -7,11 +7,10 @@ for these the bag regression has left-out evidence anyway. Where the two models 
 
 .. math:: \hat p_b = (1 - \epsilon)\, \mathrm{softmax}(w_1 z^{(1)}_b + w_2 z^{(2)}_b) + \epsilon / q,
 
-a product of experts, but for bags of which neither knows anything. The weights w, the share :math:`\epsilon` of such
-bags, and the information :math:`\iota` by which the bag likelihood moderates its logits are fitted by the likelihood of
-the candidate sets under log-normal priors (logistic-normal for :math:`\epsilon`), :math:`\iota` on a grid. A model of
-fewer bags is less sure than the one that is used in the end: the more bags are held out, the more cautious the
-probabilities.
+a product of experts, but for bags of which neither knows anything. The weights w and the share :math:`\epsilon` of
+such bags are fitted by the likelihood of the candidate sets, with a log-normal prior on w around one half and a
+logistic-normal one on :math:`\epsilon` around 2 %. A model of fewer bags is less sure than the one that is used in the
+end: the more bags are held out, the more cautious the probabilities.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 from torch import Tensor
 
-from mipl.gp.bag_likelihood import INFORMATION, fit_bag_likelihood, log_label_prior
+from mipl.gp.bag_likelihood import fit_bag_likelihood
 from mipl.gp.shards import Shard
 
 __all__ = ["Trust", "trust_by_held_out"]
@@ -35,9 +34,8 @@ __all__ = ["Trust", "trust_by_held_out"]
 _TRAINING_SHARE = 0.875
 _MIN_HELD_OUT = 8
 _WEIGHT, _STRANGE = 0.5, 0.02
-_INFORMATION_GRID = tuple(INFORMATION * 4.0**k for k in (-2, -1, 0, 1, 2))
-#: Precisions of the priors on log w, logit epsilon and log iota, in held-out bags.
-_WEIGHT_PRECISION, _STRANGE_PRECISION, _INFORMATION_PRECISION = 2.0, 0.5, 0.25
+#: Precisions of the priors on log w and logit epsilon, in held-out bags.
+_WEIGHT_PRECISION, _STRANGE_PRECISION = 2.0, 0.5
 #: Log odds below the best class at which an expert has nothing more to say against a class.
 _CERTAIN = 30.0
 
@@ -47,12 +45,10 @@ class Trust(NamedTuple):
 
     weights : (2,), w
     strange : float, :math:`\epsilon`
-    information : float, :math:`\iota`
     """
 
     weights: NDArray[np.float64]
     strange: float
-    information: float
 
     def log_odds(self, cautious: Tensor, sharp: Tensor) -> Tensor:
         """Log odds (m, q) of both, from the log evidence (m, q) of bag regression and of bag likelihood."""
@@ -73,46 +69,36 @@ def trust_by_held_out(
     order. With too few of them, the modes of the priors are taken.
     """
     if all(bool(shard.candidates.all()) for shard in shards):
-        return Trust(np.zeros(2), 0.0, INFORMATION)  # the candidates say nothing
+        return Trust(np.zeros(2), 0.0)  # the candidates say nothing
     kept = [max(1, round(_TRAINING_SHARE * len(shard.candidates))) for shard in shards]
     counts = [len(shard.candidates) for shard in shards]
     if sum(counts) - sum(kept) < _MIN_HELD_OUT:
-        return Trust(np.full(2, _WEIGHT), _STRANGE, INFORMATION)
+        return Trust(np.full(2, _WEIGHT), _STRANGE)
     parts = [shard.split(k) for shard, k in zip(shards, kept, strict=True)]
     training = [first for first, _ in parts]
     held_out = [rest for _, rest in parts if len(rest.candidates)]
     priors = torch.cat([p[:k] for p, k in zip(prior.split(counts), kept, strict=True)])
     cautious = torch.cat([z[k:] for z, k in zip(log_evidence.split(counts), kept, strict=True)])
-    candidates = torch.cat([rest.candidates for rest in held_out])
-
-    eigenvalues = eigenvalues * _TRAINING_SHARE
-    model = fit_bag_likelihood(training, eigenvalues, priors, kappa)
-    log_prior = log_label_prior(training, priors)
-    fits = []
-    for information in _INFORMATION_GRID:
-        moderated = model.moderated(information, training, eigenvalues, log_prior)
-        sharp = torch.cat([moderated.log_evidence(rest) for rest in held_out])
-        fits.append(_fit_trust(cautious, sharp, candidates, information))
-    return max(fits, key=lambda fit: fit[0])[1]
+    model = fit_bag_likelihood(training, eigenvalues * _TRAINING_SHARE, priors, kappa)
+    sharp = torch.cat([model.log_evidence(rest) for rest in held_out])
+    return _fit_trust(cautious, sharp, torch.cat([rest.candidates for rest in held_out]))
 
 
-def _fit_trust(cautious: Tensor, sharp: Tensor, candidates: Tensor, information: float) -> tuple[float, Trust]:
-    """The best weights and share of strange bags at an information, and their log posterior."""
+def _fit_trust(cautious: Tensor, sharp: Tensor, candidates: Tensor) -> Trust:
+    """The most probable weights and share of strange bags, given the log evidence (m, q) of both models."""
     start = np.array([math.log(_WEIGHT), math.log(_WEIGHT), logit(_STRANGE)])
     precision = np.array([_WEIGHT_PRECISION, _WEIGHT_PRECISION, _STRANGE_PRECISION])
     first, second, in_set = _against_best(cautious), _against_best(sharp), candidates.double()
 
     def trust(x: NDArray[np.float64]) -> Trust:
-        return Trust(np.exp(x[:2]), float(expit(x[2])), information)
+        return Trust(np.exp(x[:2]), float(expit(x[2])))
 
     def objective(x: NDArray[np.float64]) -> float:
         now = trust(x)
         probabilities = now.probabilities(now.log_odds(first, second))
         return 0.5 * float(precision @ (x - start) ** 2) - float(torch.log((probabilities * in_set).sum(dim=1)).sum())
 
-    result = minimize(objective, start, method="Nelder-Mead")
-    away = math.log(information / INFORMATION)
-    return -result.fun - 0.5 * _INFORMATION_PRECISION * away**2, trust(result.x)
+    return trust(minimize(objective, start, method="Nelder-Mead").x)
 
 
 def _against_best(log_evidence: Tensor) -> Tensor:

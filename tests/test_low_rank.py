@@ -158,7 +158,7 @@ def test_logits_are_moderated_by_the_posterior_variance_of_the_weights() -> None
     seen = features.double() @ model.weights + model.bias
     seen[:, :-1] += model.log_kappa
     share = 1 - torch.softmax(seen, dim=1)[:, -1].mean()
-    covariance = torch.linalg.inv(share**2 / 4 * gram + torch.eye(3).double() / STAGES[0].variance)
+    covariance = torch.linalg.inv(share**2 / 2 * gram + torch.eye(3).double() / STAGES[0].variance)
     v = (phi @ covariance @ phi.T).diagonal()
     expected = mode / torch.sqrt(1 + math.pi / 8 * v)[:, None]
     torch.testing.assert_close(model.logits(phi.float()), expected, rtol=1e-4, atol=1e-5)

@@ -20,13 +20,12 @@ that no class swallows the others from stage to stage.
 Outside of training, logits are averaged over what the weights may be. The posterior variance of an instance's logit is
 
 .. math:: v_j = \phi_j^\top \Big(\iota \sum_i \phi_i \phi_i^\top + I / s^2\Big)^{-1} \phi_j, \qquad
-    \iota = \rho^2 / 4,
+    \iota = \rho^2 / 2,
 
-:math:`\iota` being what one training instance tells of the logit at its place: 1/4 if its label were known and the
-logit zero; but only its bag's label is known, which an instance carries with probability :math:`\rho`, the share of
-positives, and what is seen through such a channel tells :math:`\rho^2` as much. The logit is divided by
-:math:`\sqrt{1 + \pi v_j / 8}` (MacKay's moderated output): an instance unlike those seen says less than the mode would
-have it say.
+:math:`\iota` being what one training instance tells of the logit at its place. Only its bag's label is known, which an
+instance carries with probability :math:`\rho`, the share of positives, and what is seen through such a channel tells
+:math:`\rho^2` as much as the instance's own label would. The logit is divided by :math:`\sqrt{1 + \pi v_j / 8}`
+(MacKay's moderated output): an instance unlike those seen says less than the mode would have it say.
 """
 
 from __future__ import annotations
@@ -196,7 +195,7 @@ def fit_bag_likelihood(
 
         weights = _minimise(objective, weights, whitening, stage.iterations)
         model = BagLikelihood(weights, bias, log_kappa, torch.zeros_like(eigenvalues), none)
-        information = _share_of_positives(model, shards) ** 2 / 4
+        information = _share_of_positives(model, shards) ** 2 / 2
         model = model._replace(variance=1 / (information * eigenvalues + 1 / stage.variance))
         offset = class_offsets(torch.cat([model.log_evidence(shard) for shard in shards]), log_prior)
     return model._replace(offset=offset)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from mipl.bench.accuracy_figures import draw_against_time
 from mipl.bench.cell import Outcome
 from mipl.bench.figures import KINDS, draw
 from mipl.bench.published import published
@@ -209,6 +210,15 @@ def test_figures_are_drawn_as_png_and_svg_and_the_same_results_give_the_same_svg
     assert "good &amp; 100%_sure" in svg
     draw(made(), kind, [tmp_path / "b.svg"])
     assert (tmp_path / "b.svg").read_text() == svg
+
+
+def test_accuracy_against_time_compares_methods_at_the_same_r():
+    whole = draw_against_time(made()).axes[0]
+    part = draw_against_time(made(lambda place: place.method == WORSE and place.r == 2)).axes[0]
+    assert (whole.get_title(), part.get_title()) == ("digits", "digits, r = 1")
+    heights = [[line.get_ydata()[0] for line in axes.lines] for axes in (whole, part)]
+    assert heights[0] == pytest.approx([0.75, 0.75, 0.635])
+    assert heights[1] == pytest.approx([0.8, 0.8, 0.685])
 
 
 def test_the_prior_figure_has_a_line_for_each_alpha_eps(tmp_path):

@@ -75,12 +75,15 @@ def _prior_label(value: float) -> str:
 
 
 def draw_against_time(results: Results) -> Figure:
-    """Accuracy against seconds of training, means over r and splits, one panel a data set."""
+    """Accuracy against seconds of training, one panel a data set; means over splits and the r that all methods have."""
     figure, panels = _panels(results)
     styles = _styles(results)
     for dataset, ax in panels.items():
+        summaries = [s for s in results.summaries.values() if s.dataset == dataset]
+        every_r = {s.r for s in summaries}
+        common = {r for r in every_r if {s.method for s in summaries if s.r == r} == {s.method for s in summaries}}
         for m in results.suite.methods:
-            found = [s for s in results.summaries.values() if s.dataset == dataset and s.method == m.name]
+            found = [s for s in summaries if s.method == m.name and s.r in (common or every_r)]
             if found:
                 seconds, mean = np.mean([s.fit_seconds for s in found]), np.mean([s.mean for s in found])
                 style = styles[m.name] | {
@@ -89,7 +92,9 @@ def draw_against_time(results: Results) -> Figure:
                 }
                 ax.plot(seconds, mean, label=m.name, **style)
         ax.set_xscale("log")
-        _name_axes(ax, dataset, "Seconds to fit")
+        part = common and common != every_r
+        title = f"{dataset}, r = {', '.join(str(r) for r in sorted(common, key=str))}" if part else dataset
+        _name_axes(ax, title, "Seconds to fit")
     _legend(figure, panels)
     return figure
 
@@ -115,8 +120,8 @@ def _panels(results: Results, needs_r: bool = False) -> tuple[Figure, dict[str, 
     return figure, dict(zip(datasets, flat, strict=False))
 
 
-def _name_axes(ax: Axes, dataset: str, horizontal: str) -> None:
-    ax.set_title(dataset)
+def _name_axes(ax: Axes, title: str, horizontal: str) -> None:
+    ax.set_title(title)
     ax.set_xlabel(horizontal)
     place = ax.get_subplotspec()
     if place is None or place.is_first_col():

@@ -69,11 +69,12 @@ def _environment(store: str | Path, folder: Path) -> list[str]:
             temporary.write_text(json.dumps(unique, indent=2) + "\n", encoding="utf-8")
     if not file.is_file():
         return []
-    newest = json.loads(file.read_text(encoding="utf-8"))[-1]
+    environments = json.loads(file.read_text(encoding="utf-8"))
+    newest, processors = environments[-1], max(environment["processors"] for environment in environments)
     versions = ", ".join(
         f"{name} {newest[name]}" for name in ("python", "numpy", "scikit-learn", "torch") if name in newest
     )
-    return [f"Run on {newest['processors']} processors ({newest['platform']}) with {versions}.", ""]
+    return [f"Run on at most {processors} processors ({newest['platform']}) with {versions}.", ""]
 
 
 def _coverage(results: Results) -> list[str]:

@@ -1,15 +1,12 @@
-"""What held-out candidate sets say of two models, and two computations side by side."""
+"""What held-out candidate sets say of two models."""
 
 from __future__ import annotations
-
-import threading
 
 import numpy as np
 import pytest
 import torch
 
 from mipl.gp.held_out import Trust, _fit_trust
-from mipl.gp.side_by_side import side_by_side
 
 
 def bags_of(q: int, m: int, scale: float, strange: float = 0.0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -50,25 +47,3 @@ def test_probabilities_sum_to_one_and_never_rule_a_class_out() -> None:
     evidence = torch.tensor([[1e4, 0.0, -1e4]], dtype=torch.float64)
     P = trust.probabilities(trust.log_odds(evidence, evidence))
     torch.testing.assert_close(P, torch.tensor([[0.96, 0.02, 0.02]], dtype=torch.float64), atol=1e-9, rtol=0)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_side_by_side_returns_both_and_leaves_the_threads_as_they_were(threads: int) -> None:
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(threads)
-        meet = threading.Barrier(threads, timeout=30)  # two parties meet only if both run at once
-
-        def run(value: int) -> tuple[int, int]:
-            meet.wait()
-            return value, torch.get_num_threads()
-
-        assert side_by_side(lambda: run(1), lambda: run(2)) == ((1, 1), (2, 1))
-        assert torch.get_num_threads() == threads
-    finally:
-        torch.set_num_threads(before)
-
-
-def test_side_by_side_passes_an_error_on() -> None:
-    with pytest.raises(ZeroDivisionError):
-        side_by_side(lambda: 1 / 0, lambda: 2)

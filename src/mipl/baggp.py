@@ -21,7 +21,6 @@ from mipl.gp.held_out import Trust, trust_by_held_out
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.low_rank import low_rank
 from mipl.gp.nystrom import KernelMap, LandmarkKernel, principal_map
-from mipl.gp.side_by_side import side_by_side
 
 __all__ = ["BagGP"]
 
@@ -137,10 +136,8 @@ class BagGP(MIPLClassifier):
 
         regression = fit_bag_regression(shards, eigenvalues)
         prior = regression.posterior
-        trust, likelihood = side_by_side(
-            lambda: trust_by_held_out(shards, eigenvalues, prior, regression.log_evidence, self.kappa),
-            lambda: fit_bag_likelihood(shards, eigenvalues, prior, self.kappa),
-        )
+        trust = trust_by_held_out(shards, eigenvalues, prior, regression.log_evidence, self.kappa)
+        likelihood = fit_bag_likelihood(shards, eigenvalues, prior, self.kappa)
 
         self.weights_, self.strange_ = trust
         self.landmarks_ = landmarks.cpu().numpy()

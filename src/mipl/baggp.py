@@ -139,7 +139,7 @@ class BagGP(MIPLClassifier):
         trust = trust_by_held_out(shards, eigenvalues, prior, regression.log_evidence, self.kappa)
         likelihood = fit_bag_likelihood(shards, eigenvalues, prior, self.kappa)
 
-        self.weights_, self.strange_ = trust
+        self.weights_, self.strange_ = trust.weights, trust.strange
         self.landmarks_ = landmarks.cpu().numpy()
         self.feature_map_ = kernel_map.T.cpu().numpy()
         self.coef_ = _numpy(torch.stack([regression.coef * regression.slope, likelihood.coef]))
@@ -173,8 +173,7 @@ class BagGP(MIPLClassifier):
         first, second = torch.tensor(self.class_offset_, device=X.device)
         cautious = bag_evidence(by_regression, offsets).log_evidence + first
         sharp = bag_evidence(by_likelihood, offsets).log_evidence + second
-        trust = Trust(self.weights_, self.strange_)
-        probabilities = trust.probabilities(trust.log_odds(cautious, sharp))
+        probabilities = Trust(self.weights_, self.strange_).probabilities(cautious, sharp)
         w1, w2 = self.weights_.tolist()
         return _Judgement(w1 * by_regression + w2 * by_likelihood, probabilities, offsets)
 

@@ -50,14 +50,11 @@ class Trust(NamedTuple):
     weights: NDArray[np.float64]
     strange: float
 
-    def log_odds(self, cautious: Tensor, sharp: Tensor) -> Tensor:
-        """Log odds (m, q) of both, from the log evidence (m, q) of bag regression and of bag likelihood."""
+    def probabilities(self, cautious: Tensor, sharp: Tensor) -> Tensor:
+        """Probabilities (m, q) of the labels, from the log evidence (m, q) of bag regression and of bag likelihood."""
         w1, w2 = self.weights.tolist()
-        return w1 * _against_best(cautious) + w2 * _against_best(sharp)
-
-    def probabilities(self, log_odds: Tensor) -> Tensor:
-        """Probabilities (m, q) of the labels, given the log odds (m, q) of both."""
-        return (1 - self.strange) * torch.softmax(log_odds, dim=1) + self.strange / log_odds.shape[1]
+        product = torch.softmax(w1 * _against_best(cautious) + w2 * _against_best(sharp), dim=1)
+        return (1 - self.strange) * product + self.strange / product.shape[1]
 
 
 def trust_by_held_out(
@@ -88,15 +85,13 @@ def _fit_trust(cautious: Tensor, sharp: Tensor, candidates: Tensor) -> Trust:
     """The most probable weights and share of strange bags, given the log evidence (m, q) of both models."""
     start = np.array([math.log(_WEIGHT), math.log(_WEIGHT), logit(_STRANGE)])
     precision = np.array([_WEIGHT_PRECISION, _WEIGHT_PRECISION, _STRANGE_PRECISION])
-    first, second, in_set = _against_best(cautious), _against_best(sharp), candidates.double()
 
     def trust(x: NDArray[np.float64]) -> Trust:
         return Trust(np.exp(x[:2]), float(expit(x[2])))
 
     def objective(x: NDArray[np.float64]) -> float:
-        now = trust(x)
-        probabilities = now.probabilities(now.log_odds(first, second))
-        return 0.5 * float(precision @ (x - start) ** 2) - float(torch.log((probabilities * in_set).sum(dim=1)).sum())
+        of_set = (trust(x).probabilities(cautious, sharp) * candidates).sum(dim=1)
+        return 0.5 * float(precision @ (x - start) ** 2) - float(torch.log(of_set).sum())
 
     return trust(minimize(objective, start, method="Nelder-Mead").x)
 

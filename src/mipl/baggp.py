@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from mipl.bag_posterior import bag_evidence, instance_posterior
@@ -24,6 +25,8 @@ from mipl.gp.nystrom import KernelMap, LandmarkKernel, principal_map
 
 __all__ = ["BagGP"]
 
+#: Up to this many training instances, threads wait for each other longer than they work.
+_ONE_THREAD = 20_000
 #: Instances whose features are held at a time in a prediction.
 _BLOCK_ROWS = 4096
 
@@ -123,6 +126,10 @@ class BagGP(MIPLClassifier):
 
     def _fit(self, bags: Bags, candidates: NDArray[np.bool_]) -> None:
         self._check_params()
+        with threadpool_limits(1 if bags.n_instances <= _ONE_THREAD else None):
+            self._learn(bags, candidates)
+
+    def _learn(self, bags: Bags, candidates: NDArray[np.bool_]) -> None:
         self.features_ = self._front_end(bags)
         # In random order every shard, and every part of one, is a random sample of the bags.
         order = np.random.default_rng(self.random_state).permutation(len(bags))

@@ -23,10 +23,10 @@ from measure import measure, print_table
 
 import mipl
 from mipl.candidates import augment_candidates
-from mipl.disambiguation import disambiguation, initial_weights
 from mipl.gp.dirichlet import dirichlet_targets
 from mipl.gp.exact import Evidence, ExactGP
 from mipl.gp.kernels import scaled_matern
+from mipl.miplgp.disambiguation import disambiguation, initial_weights
 
 LENGTH, OUTPUT = 6.0, 2.0  # near where training on MNIST spends most of its steps
 SIZES = (2500, 5000, 10000, 20000)

@@ -11,27 +11,30 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from mipl.baggp import BagGP
+    from mipl.baggp.estimator import BagGP
     from mipl.bags import Bags
     from mipl.base import MIPLClassifier
     from mipl.dataset import MIPLDataset
-    from mipl.errors import DataError
-    from mipl.label_free import label_free_score
+    from mipl.errors import DataError, MIPLError, ParameterError, UnavailableError
     from mipl.loading import load
-    from mipl.miplgp import MIPLGP
-    from mipl.model_file import load_model
+    from mipl.miplgp.estimator import MIPLGP
+    from mipl.persistence import load_model
     from mipl.registry import make, methods
+    from mipl.scoring import label_free_score
 
 _EXPORTS = {
-    "BagGP": "mipl.baggp",
+    "BagGP": "mipl.baggp.estimator",
     "Bags": "mipl.bags",
     "DataError": "mipl.errors",
-    "MIPLGP": "mipl.miplgp",
+    "MIPLError": "mipl.errors",
+    "ParameterError": "mipl.errors",
+    "UnavailableError": "mipl.errors",
+    "MIPLGP": "mipl.miplgp.estimator",
     "MIPLClassifier": "mipl.base",
     "MIPLDataset": "mipl.dataset",
-    "label_free_score": "mipl.label_free",
+    "label_free_score": "mipl.scoring",
     "load": "mipl.loading",
-    "load_model": "mipl.model_file",
+    "load_model": "mipl.persistence",
     "make": "mipl.registry",
     "methods": "mipl.registry",
 }
@@ -44,6 +47,9 @@ __all__ = [
     "DataError",
     "MIPLClassifier",
     "MIPLDataset",
+    "MIPLError",
+    "ParameterError",
+    "UnavailableError",
     "__version__",
     "label_free_score",
     "load",

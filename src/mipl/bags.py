@@ -29,6 +29,8 @@ class Bags:
         Starts at 0, ends at n, strictly increasing: a bag has at least one instance.
     instance_shape : tuple of int, optional
         How one instance looks before it was flattened, e.g. ``(28, 28)``; its product is d. Default ``(d,)``.
+    feature_names : sequence of d different str, optional
+        What the columns are called. They travel with every selection, into files and into models.
 
     Examples
     --------
@@ -40,41 +42,59 @@ class Bags:
     array([0., 1.], dtype=float32)
     """
 
-    __slots__ = ("_bag_of_instance", "instance_shape", "instances", "offsets")
+    __slots__ = ("_bag_of_instance", "feature_names", "instance_shape", "instances", "offsets")
 
     instances: NDArray[np.float32]
     offsets: NDArray[np.int64]
     instance_shape: tuple[int, ...]
+    feature_names: tuple[str, ...] | None
     _bag_of_instance: NDArray[np.int64] | None
 
-    def __init__(self, instances: ArrayLike, offsets: ArrayLike, instance_shape: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        instances: ArrayLike,
+        offsets: ArrayLike,
+        instance_shape: Sequence[int] | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> None:
         flat = _as_instances(instances)
         edges = _as_offsets(offsets, len(flat))
         _check_finite(flat, edges)
-        self._assign(flat, edges, _as_shape(instance_shape, flat.shape[1]))
+        d = flat.shape[1]
+        self._assign(flat, edges, _as_shape(instance_shape, d), _as_feature_names(feature_names, d))
 
-    def _assign(self, instances: NDArray[np.float32], offsets: NDArray[np.int64], shape: tuple[int, ...]) -> None:
+    def _assign(
+        self,
+        instances: NDArray[np.float32],
+        offsets: NDArray[np.int64],
+        shape: tuple[int, ...],
+        feature_names: tuple[str, ...] | None,
+    ) -> None:
         instances, offsets = instances.view(), offsets.view()
         instances.flags.writeable = False
         offsets.flags.writeable = False
         for name, value in zip(
-            ("instances", "offsets", "instance_shape", "_bag_of_instance"),
-            (instances, offsets, shape, None),
+            ("instances", "offsets", "instance_shape", "feature_names", "_bag_of_instance"),
+            (instances, offsets, shape, feature_names, None),
             strict=True,
         ):
             object.__setattr__(self, name, value)
 
-    @classmethod
-    def _trusted(cls, instances: NDArray[np.float32], offsets: NDArray[np.int64], shape: tuple[int, ...]) -> Bags:
-        """Build from parts that were checked before, as every selection of a valid `Bags` is."""
-        bags = cls.__new__(cls)
-        bags._assign(instances, offsets, shape)
+    def _with(self, instances: NDArray[np.float32], offsets: NDArray[np.int64]) -> Bags:
+        """Other instances of the same layout; they come from a valid `Bags`, so nothing is checked again."""
+        bags = Bags.__new__(Bags)
+        bags._assign(instances, offsets, self.instance_shape, self.feature_names)
         return bags
 
     # ---------------------------------------------------------------- construction
 
     @classmethod
-    def from_list(cls, bags: Sequence[ArrayLike], instance_shape: Sequence[int] | None = None) -> Bags:
+    def from_list(
+        cls,
+        bags: Sequence[ArrayLike],
+        instance_shape: Sequence[int] | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> Bags:
         """Stack a list of arrays (n_i, d), or (n_i, h, w) for images, into one `Bags`."""
         if len(bags) == 0:
             raise DataError("no bags: the list is empty; pass at least one (n_i, d) array")
@@ -90,7 +110,7 @@ class Bags:
             instance_shape = shapes[0]
         offsets = np.concatenate([[0], np.cumsum([len(a) for a in arrays])])
         flat = np.concatenate([a.reshape(len(a), -1) for a in arrays])
-        return cls(flat, offsets, instance_shape)
+        return cls(flat, offsets, instance_shape, feature_names)
 
     @classmethod
     def from_array(cls, bags: ArrayLike) -> Bags:
@@ -109,7 +129,13 @@ class Bags:
         return cls(array.reshape(m * k, d), np.arange(m + 1) * k)
 
     @classmethod
-    def from_flat(cls, instances: ArrayLike, bag_ids: ArrayLike, instance_shape: Sequence[int] | None = None) -> Bags:
+    def from_flat(
+        cls,
+        instances: ArrayLike,
+        bag_ids: ArrayLike,
+        instance_shape: Sequence[int] | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> Bags:
         """Group the rows of `instances` (n, d) by `bag_ids` (n,), in any order.
 
         Bags come in the order in which their ids first appear, and rows keep their order inside a bag; rows that
@@ -117,7 +143,7 @@ class Bags:
         """
         flat = _as_instances(instances)
         order, offsets, _ = group_rows(bag_ids, len(flat))
-        return cls(flat if order is None else flat[order], offsets, instance_shape)
+        return cls(flat if order is None else flat[order], offsets, instance_shape, feature_names)
 
     @classmethod
     def from_frame(cls, frame: Any, bag: str = "bag_id", features: Sequence[str] | None = None) -> Bags:
@@ -125,7 +151,7 @@ class Bags:
         if bag not in frame.columns:
             raise DataError(f"the frame has no column {bag!r}; its columns are {list(frame.columns)}")
         names = [c for c in frame.columns if c != bag] if features is None else list(features)
-        return cls.from_flat(frame_features(frame, names), frame[bag].to_numpy())
+        return cls.from_flat(frame_features(frame, names), frame[bag].to_numpy(), feature_names=list(map(str, names)))
 
     @classmethod
     def concatenate(cls, parts: Sequence[Bags]) -> Bags:
@@ -137,9 +163,11 @@ class Bags:
                 raise DataError(
                     f"part {i} has instances of shape {part.instance_shape}, part 0 of {parts[0].instance_shape}"
                 )
+            if part.feature_names != parts[0].feature_names:
+                raise DataError(f"part {i} has other feature names than part 0; select the same features in all parts")
         starts = np.cumsum([0] + [p.n_instances for p in parts])
         offsets = np.concatenate([[0]] + [p.offsets[1:] + s for p, s in zip(parts, starts, strict=False)])
-        return cls._trusted(np.concatenate([p.instances for p in parts]), offsets, parts[0].instance_shape)
+        return parts[0]._with(np.concatenate([p.instances for p in parts]), offsets)
 
     # ---------------------------------------------------------------- sequence protocol
 
@@ -191,13 +219,31 @@ class Bags:
             start, stop, step = key.indices(len(self))
             if step == 1 and start < stop:
                 low, high = self.offsets[start], self.offsets[stop]
-                return Bags._trusted(
-                    self.instances[low:high], self.offsets[start : stop + 1] - low, self.instance_shape
-                )
+                return self._with(self.instances[low:high], self.offsets[start : stop + 1] - low)
             key = np.arange(start, stop, step)
         index = self._as_index(key)
         offsets = np.concatenate([[0], np.cumsum(self.sizes[index])])
-        return Bags._trusted(np.take(self.instances, self.rows_of(index), axis=0), offsets, self.instance_shape)
+        return self._with(np.take(self.instances, self.rows_of(index), axis=0), offsets)
+
+    def select_features(self, names: Sequence[str]) -> Bags:
+        """The same bags with the named columns, in that order; columns that are not named are left out."""
+        if self.feature_names is None:
+            raise DataError("the bags have no feature names to select by; pass feature_names when they are built")
+        if tuple(names) == self.feature_names:
+            return self
+        column = {name: j for j, name in enumerate(self.feature_names)}
+        missing = [name for name in names if name not in column]
+        if missing:
+            shown = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+            raise DataError(
+                f"the bags have no feature {shown}; their features are {', '.join(self.feature_names[:20])}"
+            )
+        chosen = np.ascontiguousarray(self.instances[:, [column[name] for name in names]])
+        return Bags(chosen, self.offsets, feature_names=names)
+
+    def single_instances(self) -> Bags:
+        """Every instance as a bag of its own: n bags of one instance, without a copy."""
+        return self._with(self.instances, np.arange(self.n_instances + 1))
 
     def rows_of(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
         """The rows of `instances` that belong to the bags `index` (k,), bag after bag."""
@@ -227,6 +273,7 @@ class Bags:
             return NotImplemented
         return (
             self.instance_shape == other.instance_shape
+            and self.feature_names == other.feature_names
             and np.array_equal(self.offsets, other.offsets)
             and np.array_equal(self.instances, other.instances)
         )
@@ -237,7 +284,7 @@ class Bags:
         raise AttributeError(f"Bags are immutable; cannot set {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Bags, (self.instances, self.offsets, self.instance_shape))
+        return (Bags, (self.instances, self.offsets, self.instance_shape, self.feature_names))
 
     def __repr__(self) -> str:
         return f"Bags({len(self)} bags, {self.n_instances} instances, {'x'.join(map(str, self.instance_shape))})"
@@ -407,6 +454,23 @@ def _as_shape(shape: Sequence[int] | None, d: int) -> tuple[int, ...]:
     if int(np.prod(full)) != d:
         raise DataError(f"instance_shape {full} has {int(np.prod(full))} entries, the instances have {d} features")
     return full
+
+
+def _shown(names: Sequence[str], most: int = 5) -> str:
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(repr, names[:most])) + rest
+
+
+def _as_feature_names(names: Sequence[str] | None, d: int) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    given = tuple(names)
+    if len(given) != d or not all(isinstance(name, str) for name in given):
+        raise DataError(f"feature_names must be {d} strings, one per feature, got {len(given)}: {list(given)[:5]}")
+    twice = [name for name in given if given.count(name) > 1] if len(set(given)) < d else []
+    if twice:
+        raise DataError(f"the feature name {twice[0]!r} occurs {given.count(twice[0])} times; names must differ")
+    return given
 
 
 def _check_finite(instances: NDArray[np.float32], offsets: NDArray[np.int64]) -> None:

@@ -20,7 +20,7 @@ from sklearn.base import clone
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
 from mipl.errors import DataError
-from mipl.model_file import load_model
+from mipl.persistence import load_model
 
 __all__ = ["check_mipl_estimator", "mipl_checks"]
 

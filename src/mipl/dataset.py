@@ -112,7 +112,7 @@ class MIPLDataset:
         sets = _one_a_bag(frame[candidates], rows, offsets, ids)
         mask, names = parse_candidates(sets, classes)
         return cls(
-            bags=Bags(flat[rows], offsets),
+            bags=Bags(flat[rows], offsets, feature_names=list(map(str, features))),
             candidates=mask,
             classes=names,
             labels=_one_a_bag(frame[label], rows, offsets, ids) if label else None,
@@ -133,6 +133,14 @@ class MIPLDataset:
 
     def __len__(self) -> int:
         return len(self.bags)
+
+    def candidate_sets(self) -> list[list[Any]]:
+        """The candidate labels of each bag, by name."""
+        return [self.classes[row].tolist() for row in self.candidates]
+
+    def label_names(self) -> list[Any] | None:
+        """The true label of each bag by name, None where unknown."""
+        return label_names(self.labels, self.classes)
 
     @property
     def n_classes(self) -> int:

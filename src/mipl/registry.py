@@ -15,10 +15,10 @@ __all__ = ["class_path", "make", "methods"]
 
 #: name -> "module:class", in the order in which tables list them.
 _METHODS = {
-    "BagGP": "mipl.baggp:BagGP",
-    "MIPLGP": "mipl.miplgp:MIPLGP",
-    "MIPLGP-uniform": "mipl.miplgp:MIPLGPUniform",
-    "MIPLGP-naive": "mipl.miplgp:MIPLGPNaive",
+    "BagGP": "mipl.baggp.estimator:BagGP",
+    "MIPLGP": "mipl.miplgp.estimator:MIPLGP",
+    "MIPLGP-uniform": "mipl.miplgp.estimator:MIPLGPUniform",
+    "MIPLGP-naive": "mipl.miplgp.estimator:MIPLGPNaive",
     "PL-kNN": "mipl.pll.plknn:PLkNNBags",
     "CLPL": "mipl.pll.clpl:CLPLBags",
     "LSB-CMM": "mipl.pll.lsbcmm:LSBCMMBags",

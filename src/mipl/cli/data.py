@@ -99,8 +99,8 @@ def show(
     quiet: QuietOption = False,
 ) -> None:
     """Draw some bags with their candidate labels, the true one marked."""
-    from mipl.datasets.picture import draw
     from mipl.loading import load
+    from mipl.plotting.dataset import draw
 
     with working(f"drawing {source}", quiet):
         draw(load(source, **parse_assignments(option)), out, n_bags=bags)

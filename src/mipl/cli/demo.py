@@ -24,7 +24,7 @@ def demo(
 
     from mipl.cli.resolve import resolved_rows
     from mipl.loading import load
-    from mipl.report.resolved import draw_resolved
+    from mipl.plotting.resolution import draw_resolved
 
     out.mkdir(parents=True, exist_ok=True)
     dataset = load("digits", r=r, seed=0)

@@ -25,7 +25,7 @@ def predict(
     import numpy as np
 
     from mipl.loading import load
-    from mipl.model_file import load_model
+    from mipl.persistence import load_model
 
     loaded, dataset = load_model(model), load(file)
     with working(f"predicting {len(dataset):,} bags", quiet or json):

@@ -37,7 +37,7 @@ def resolve(
     if model is None:
         fitted, _ = fit_method(dataset, method, param, quiet or json)
     else:
-        from mipl.model_file import load_model
+        from mipl.persistence import load_model
 
         fitted = load_model(model)
     sets = [dataset.classes[row].tolist() for row in dataset.candidates]

@@ -3,7 +3,7 @@
 from mipl.datasets.paper import paper_characteristics
 from mipl.datasets.registry import dataset_names
 from mipl.datasets.scaling import min_max
-from mipl.datasets.synthesis import from_bags, from_instances
+from mipl.datasets.synthesis.build import from_bags, from_instances
 from mipl.datasets.synthetic import make_bags
 
 __all__ = ["dataset_names", "from_bags", "from_instances", "make_bags", "min_max", "paper_characteristics"]

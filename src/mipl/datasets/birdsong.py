@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipl.dataset import MIPLDataset
-from mipl.datasets.grouping import group_sources
-from mipl.datasets.sources import RemoteFile, check_arrays, download, github, local_file, read_npz
-from mipl.datasets.synthesis import from_instances
+from mipl.datasets.sources.files import RemoteFile, check_arrays, download, github, local_file, read_npz
+from mipl.datasets.synthesis.build import from_instances
+from mipl.datasets.synthesis.grouping import group_sources
 from mipl.errors import DataError
 
 __all__ = ["build"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mipl.dataset import MIPLDataset
-from mipl.datasets.synthesis import from_instances
+from mipl.datasets.synthesis.build import from_instances
 
 __all__ = ["build"]
 

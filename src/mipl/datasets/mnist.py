@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mipl.dataset import MIPLDataset
-from mipl.datasets.images import ImageSource, load_images
-from mipl.datasets.synthesis import from_instances
+from mipl.datasets.sources.images import ImageSource, load_images
+from mipl.datasets.synthesis.build import from_instances
 
 __all__ = ["build"]
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipl.dataset import MIPLDataset
-from mipl.datasets.sources import RemoteFile, by_hand, cache_folder, local_file, read_npz
-from mipl.datasets.synthesis import from_instances
+from mipl.datasets.sources.files import RemoteFile, by_hand, cache_folder, local_file, read_npz
+from mipl.datasets.synthesis.build import from_instances
 from mipl.errors import DataError
 from mipl.io.atomic import atomic_path
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from mipl.bags import Bags
 from mipl.dataset import MIPLDataset
-from mipl.datasets.sources import RemoteFile, check_arrays, download, github, local_file, read_npz
-from mipl.datasets.synthesis import from_bags
+from mipl.datasets.sources.files import RemoteFile, check_arrays, download, github, local_file, read_npz
+from mipl.datasets.synthesis.build import from_bags
 
 __all__ = ["build"]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mipl.datasets.sources import RemoteFile, download, github, local_file
+from mipl.datasets.sources.files import RemoteFile, download, github, local_file
 from mipl.errors import DataError
 from mipl.io.mat import read_split
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from mipl.bags import Bags
 from mipl.dataset import MIPLDataset
-from mipl.datasets.layout import lay_out
-from mipl.datasets.synthesis import from_bags
+from mipl.datasets.synthesis.build import from_bags
+from mipl.datasets.synthesis.layout import lay_out
 from mipl.errors import DataError
 
 __all__ = ["make_bags"]

@@ -117,7 +117,7 @@ class MIVAE(MILClassifier):
         if len(bags) < 2:
             raise DataError("MIVAE needs at least two bags: one to learn from and one held out to know when to stop")
         self.instance_shape_ = bags.instance_shape
-        data = Bags._trusted(features, bags.offsets, bags.instance_shape)
+        data = Bags(features, bags.offsets, bags.instance_shape)
         rng = np.random.default_rng(self.random_state)
         order = rng.permutation(len(bags))
         n_held = min(max(1, round(self.validation_fraction * len(bags))), len(bags) - 1)
@@ -175,7 +175,7 @@ class MIVAE(MILClassifier):
             network = self._network()
         network.load_state_dict({name: torch.from_numpy(value) for name, value in self.weights_.items()})
         network.eval()
-        data = Bags._trusted(features, bags.offsets, self.instance_shape_)
+        data = Bags(features, bags.offsets, self.instance_shape_)
         of_bags, of_instances = [], []
         for rows in gen_batches(len(bags), self.batch_size):
             part = data[rows]

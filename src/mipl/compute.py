@@ -1,0 +1,62 @@
+"""What numerical methods ask of the machine: a device, a number of threads, a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from mipl.errors import ParameterError, UnavailableError
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["limit_threads", "seed_of", "torch_device"]
+
+
+def torch_device(name: str) -> torch.device:
+    """The torch device of that name, if this machine has it."""
+    import torch
+
+    try:
+        device = torch.device(name)
+    except (RuntimeError, TypeError) as error:
+        raise ParameterError(f"device={name!r} is not a torch device; use 'cpu', 'cuda', 'cuda:1' or 'mps'") from error
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise UnavailableError(f"device={name!r} is not available on this machine; use device='cpu'") from error
+    return device
+
+
+@contextmanager
+def limit_threads(n_rows: int, *, one_thread_up_to: float) -> Iterator[None]:
+    """Keep BLAS and OpenMP to one thread where the matrices have few rows; above, leave their number alone.
+
+    On short matrices threads wait for each other longer than they work.
+    """
+    if n_rows > one_thread_up_to:
+        yield
+        return
+    with threadpool_limits(1):
+        yield
+
+
+def seed_of(random_state: Any) -> int:
+    """An integer seed from what scikit-learn takes as `random_state`.
+
+    An int is its own seed; None gives a fresh one each time; a `RandomState` or `Generator` is drawn from.
+
+    >>> seed_of(3)
+    3
+    """
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    return int(random_state)

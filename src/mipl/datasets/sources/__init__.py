@@ -1,0 +1,1 @@
+"""Raw data: where their files come from."""

@@ -1,0 +1,1 @@
+"""Pictures of data sets and of what was found in them."""

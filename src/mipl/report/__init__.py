@@ -1,1 +1,0 @@
-"""Pictures and pages for people who look before they read."""

@@ -1,0 +1,218 @@
+"""Saved models: exact, whole, and unable to run code."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.numpy import save_file
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import mipl
+from mipl.bags import Bags
+from mipl.base import MIPLClassifier
+from mipl.errors import DataError
+from mipl.persistence import _decode, _digest, _encode
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    ds = mipl.load("digits", r=1)
+    return mipl.make("PL-kNN").fit(ds.bags, ds.candidates, classes=ds.classes).save(tmp_path / "m.mipl")
+
+
+def rewrite(path: Path, change_header=lambda h: h, **metadata: str) -> None:
+    """Write a model file again with another header and a checksum that fits it: a skilled forger."""
+    with safe_open(path, framework="numpy") as file:
+        old = file.metadata()
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    header = json.dumps(change_header(json.loads(old["mipl_model"])))
+    save_file(arrays, path, {**old, "mipl_model": header, "sha256": _digest(header, arrays), **metadata})
+
+
+def test_another_process_gives_the_same_answers(saved, tmp_path):
+    ds = mipl.load("digits", r=1)
+    here = mipl.load_model(saved).predict_proba(ds.bags)
+    program = (
+        "import mipl, numpy, sys; ds = mipl.load('digits', r=1);"
+        "numpy.save(sys.argv[2], mipl.load_model(sys.argv[1]).predict_proba(ds.bags))"
+    )
+    subprocess.run([sys.executable, "-c", program, str(saved), str(tmp_path / "p.npy")], check=True)
+    assert np.array_equal(np.load(tmp_path / "p.npy"), here)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.9, 0.9999])
+def test_a_truncated_file_is_refused(saved, share):
+    content = saved.read_bytes()
+    saved.write_bytes(content[: int(len(content) * share)])
+    with pytest.raises(DataError, match=r"m\.mipl is damaged or not a mipl model"):
+        mipl.load_model(saved)
+
+
+def test_a_changed_number_is_noticed(saved):
+    content = bytearray(saved.read_bytes())
+    content[-5] ^= 1
+    saved.write_bytes(bytes(content))
+    with pytest.raises(DataError, match="its checksum does not match"):
+        mipl.load_model(saved)
+
+
+def test_foreign_newer_and_missing_files_are_refused(saved, tmp_path):
+    save_file({"x": np.ones(3)}, tmp_path / "x.safetensors")
+    with pytest.raises(DataError, match="but not a mipl model"):
+        mipl.load_model(tmp_path / "x.safetensors")
+    rewrite(saved, mipl_format="99")
+    with pytest.raises(DataError, match=r"has model format 99, .* upgrade mipl"):
+        mipl.load_model(saved)
+    with pytest.raises(DataError, match="no such model file"):
+        mipl.load_model(tmp_path / "none.mipl")
+    with pytest.raises(DataError, match="not fitted yet"):
+        mipl.make("PL-kNN").save(tmp_path / "u.mipl")
+
+
+class Trap:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return (os.system, (f"touch {self.path}",))
+
+
+def test_a_pickle_is_not_executed(tmp_path):
+    path = tmp_path / "evil.mipl"
+    path.write_bytes(pickle.dumps(Trap(tmp_path / "pwned")))
+    with pytest.raises(DataError):
+        mipl.load_model(path)
+    # The same bytes behind a plausible safetensors length.
+    body = pickle.dumps(Trap(tmp_path / "pwned"))
+    path.write_bytes(struct.pack("<Q", len(body)) + body)
+    with pytest.raises(DataError):
+        mipl.load_model(path)
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "os:system",
+        "subprocess:Popen",
+        "builtins:eval",
+        "mipl.persistence:load_model",
+        "mipl.__main__:main",
+        "sklearn.utils:Bunch",
+        "sklearn.tests.test_base:MyEstimator",
+        "mipl.pll.plknn:PLkNNBags.fit",
+        "nonsense",
+    ],
+)
+def test_a_header_cannot_name_anything_but_an_estimator(saved, name):
+    def forge(header):
+        header["model"]["class"] = name
+        return header
+
+    rewrite(saved, forge)
+    with pytest.raises(DataError, match="not an estimator of mipl or scikit-learn"):
+        mipl.load_model(saved)
+
+
+@pytest.mark.parametrize("attribute", ["__class__", "__dict__", "predict", "_cache", "x; y_"])
+def test_a_header_cannot_set_what_fit_does_not(saved, attribute):
+    def forge(header):
+        header["model"]["state"][attribute] = 1
+        return header
+
+    rewrite(saved, forge)
+    with pytest.raises(DataError, match="which no fit would"):
+        mipl.load_model(saved)
+
+
+@pytest.mark.parametrize("tree", [None, [], {}, {"$": "array", "name": "gone"}, {"$": "??"}, {"$": "estimator"}])
+def test_a_nonsense_header_is_refused(saved, tree):
+    rewrite(saved, lambda header: {**header, "model": tree})
+    with pytest.raises(DataError, match=r"cannot read|does not hold a mipl estimator"):
+        mipl.load_model(saved)
+
+
+class OwnMethod(MIPLClassifier):
+    """A user's method with a scikit-learn pipeline inside."""
+
+    name = "own"
+
+    def __init__(self, *, features=None) -> None:
+        self.features = features
+
+    def _fit(self, bags, candidates):
+        self.features_ = make_pipeline(StandardScaler(), PCA(2)).fit(bags.instances)
+        self.shares_ = candidates.mean(axis=0)
+
+    def _predict_proba(self, bags):
+        first = self.features_.transform(bags.instances)[bags.offsets[:-1], :1]
+        shares = self.shares_ + 1e-3 * first**2
+        return shares / shares.sum(axis=1, keepdims=True)
+
+
+def test_a_users_own_method_with_a_pipeline_is_saved(tmp_path):
+    ds = mipl.load("digits", r=1)
+    model = OwnMethod().fit(ds.bags, ds.candidates)
+    back = mipl.load_model(model.save(tmp_path / "own.mipl"))
+    assert np.array_equal(back.predict_proba(ds.bags), model.predict_proba(ds.bags))
+
+
+def test_what_needs_pickle_is_refused_by_name(tmp_path):
+    ds = mipl.load("digits", r=1)
+    with pytest.raises(DataError, match=r"OwnMethod\.features is a function, which cannot be saved without pickle"):
+        OwnMethod(features=lambda x: x).fit(ds.bags, ds.candidates).save(tmp_path / "f.mipl")
+    assert not list(tmp_path.iterdir())
+
+
+plain = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(codec="utf-8"), max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.tuples(inner) | st.dictionaries(st.text("ab$", max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(value=plain)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_plain_value_is_encoded_exactly(value):
+    arrays: dict = {}
+    tree = json.loads(json.dumps(_encode(value, arrays, "x")))
+    assert _decode(tree, arrays) == value
+
+
+def test_arrays_and_bags_are_encoded_exactly():
+    arrays: dict = {}
+    value = {
+        "f": np.asfortranarray(np.random.default_rng(0).random((3, 4))),
+        "e": np.zeros((0, 2), np.float32),
+        "s": np.array(["é", "b"]),
+        "b": Bags.from_list([np.ones((2, 2, 3))]),
+        "n": np.float32(0.1),
+    }
+    back = _decode(json.loads(json.dumps(_encode(value, arrays, "x"))), arrays)
+    for key in "fes":
+        assert np.array_equal(back[key], value[key])
+        assert back[key].dtype == value[key].dtype
+    assert back["b"] == value["b"]
+    assert back["n"] == value["n"]
+    assert back["n"].dtype == np.float32

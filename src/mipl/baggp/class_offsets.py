@@ -16,19 +16,15 @@ import torch
 from torch import Tensor
 
 from mipl.bag_posterior import label_posterior
+from mipl.baggp.constants import MIN_CLASS_SHARE, OFFSET_STEPS, OFFSET_STRENGTH
 
 __all__ = ["class_offsets"]
-
-_WEIGHT = 0.9
-_MIN_SHARE = 1e-6
-#: Each step at least halves the distance to the fixed point.
-_STEPS = 20
 
 
 def class_offsets(log_evidence: Tensor, log_prior: Tensor) -> Tensor:
     """The offsets (q,) for log evidence (m, q) and a log prior (m, q) that is -inf off the candidates."""
     offset = torch.zeros_like(log_evidence[0])
-    for _ in range(_STEPS):
+    for _ in range(OFFSET_STEPS):
         share = label_posterior(log_evidence + offset, log_prior).mean(dim=0)
-        offset = 0.5 * (offset - _WEIGHT * torch.log((share * len(share)).clamp(min=_MIN_SHARE)))
+        offset = 0.5 * (offset - OFFSET_STRENGTH * torch.log((share * len(share)).clamp(min=MIN_CLASS_SHARE)))
     return offset

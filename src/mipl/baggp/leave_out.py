@@ -18,12 +18,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["BagLeaveOut"]
+from mipl.baggp.constants import LEAVE_OUT_ENTRIES, LEAVE_OUT_PADDING
 
-#: Entries of one batch of padded inverses.
-_BATCH_ENTRIES = 1 << 22
-#: Bags are padded to at most this multiple of their size.
-_PADDING = 1.25
+__all__ = ["BagLeaveOut"]
 
 
 class _Batch(NamedTuple):
@@ -42,7 +39,7 @@ class _Long(NamedTuple):
 
 
 class BagLeaveOut:
-    r"""The inverses :math:`(I - U_B U_B^\top)^{-1}` of all bags of a shard.
+    r"""The inverses :math:`(I - U_B U_B^\top)^{-1}` of all bags of a block.
 
     Parameters
     ----------
@@ -88,10 +85,10 @@ class BagLeaveOut:
 
 def _batches(sizes: Tensor, rank: int) -> Iterator[tuple[Tensor, int]]:
     """Bags of at most `rank` instances in batches of similar size: their indices, and the padded size."""
-    similar = torch.floor(torch.log(sizes.double()) / math.log(_PADDING))
+    similar = torch.floor(torch.log(sizes.double()) / math.log(LEAVE_OUT_PADDING))
     similar[sizes > rank] = -1
     for group in torch.unique(similar[similar >= 0]):
         bags = torch.nonzero(similar == group).flatten()
         size = int(sizes[bags].max())
-        for batch in bags.split(max(1, _BATCH_ENTRIES // size**2)):
+        for batch in bags.split(max(1, LEAVE_OUT_ENTRIES // size**2)):
             yield batch, size

@@ -17,22 +17,20 @@ wider priors on W: broad structure is settled before detail. After each stage th
 `mipl.baggp.class_offsets` are set anew from the evidence; the next stage takes :math:`\pi_{bc} e^{o_c}` for the prior,
 so that no class swallows the others from stage to stage.
 
-Outside of training, logits are averaged over what the weights may be. The posterior variance of an instance's logit is
+Outside of training, logits are moderated (`mipl.baggp.model.Expert`) by the posterior variance of the weights,
 
-.. math:: v_j = \phi_j^\top \Big(\iota \sum_i \phi_i \phi_i^\top + I / s^2\Big)^{-1} \phi_j, \qquad
-    \iota = \rho^2 / 2,
+.. math:: \Big(\iota \sum_i \phi_i \phi_i^\top + I / s^2\Big)^{-1}, \qquad \iota = \rho^2 / 2,
 
 :math:`\iota` being what one training instance tells of the logit at its place. Only its bag's label is known, which an
 instance carries with probability :math:`\rho`, the share of positives, and what is seen through such a channel tells
-:math:`\rho^2` as much as the instance's own label would. The logit is divided by :math:`\sqrt{1 + \pi v_j / 8}`
-(MacKay's moderated output): an instance unlike those seen says less than the mode would have it say.
+:math:`\rho^2` as much as the instance's own label would.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -41,83 +39,97 @@ from scipy.optimize import fmin_l_bfgs_b
 from torch import Tensor
 
 from mipl.bag_posterior import bag_evidence, instance_posterior, label_posterior, spread
+from mipl.baggp.blocks import Block, thin_product, total
 from mipl.baggp.class_offsets import class_offsets
-from mipl.baggp.shards import BLOCK_ROWS, Shard, thin_product, total
+from mipl.baggp.constants import (
+    EXPECTED_POSITIVE_SHARE,
+    LBFGS_GRADIENT,
+    LBFGS_HISTORY,
+    MIN_PRIOR,
+    STAGES,
+    Stage,
+)
+from mipl.baggp.model import Expert
 
-__all__ = [
-    "STAGES",
-    "BagLikelihood",
-    "LabelPrior",
-    "Stage",
-    "fit_bag_likelihood",
-    "likelihood_statistics",
-    "moderate",
-]
-
-Objective = Callable[[Tensor], tuple[Tensor, Tensor]]
-
-_POSITIVE_SHARE = 0.1
-_MIN_PRIOR = 1e-8
+__all__ = ["LabelPrior", "fit_bag_likelihood", "likelihood_statistics"]
 
 
-class Stage(NamedTuple):
-    """L-BFGS iterations at a variance s^2 of the weights, with the label posterior held at the prior or not."""
-
-    iterations: int
-    variance: float
-    hold_prior: bool
-
-
-STAGES = (Stage(20, 30.0, True), Stage(20, 30.0, False), Stage(20, 100.0, False), Stage(20, 300.0, False))
-
-
-class BagLikelihood(NamedTuple):
-    """What the stage learnt.
-
-    weights : (R, q + 1), bias : (q + 1,): instance scores are features @ weights + bias
-    log_kappa : float
-    variance : (R,): posterior variance of the weights in a logit
-    offset : (q,): added to the log evidence of a bag
-    """
-
-    weights: Tensor
-    bias: Tensor
-    log_kappa: float
-    variance: Tensor
-    offset: Tensor
-
-    @property
-    def coef(self) -> Tensor:
-        """Weights (R, q) of the classes less those of negatives."""
-        return self.weights[:, :-1] - self.weights[:, -1:]
-
-    @property
-    def intercept(self) -> Tensor:
-        """The logits (q,) of an instance without features, kappa included."""
-        return self.bias[:-1] - self.bias[-1] + self.log_kappa
-
-    def mode(self, features: Tensor) -> Tensor:
-        """Instance logits (n, q) of features (n, R) at the mode of the weights, kappa included."""
-        return thin_product(features, self.coef.to(features.dtype)).double() + self.intercept
-
-    def logits(self, features: Tensor) -> Tensor:
-        """Moderated instance logits (n, q) of features (n, R), kappa included."""
-        return moderate(self.mode(features), features, self.variance)
-
-    def log_evidence(self, shard: Shard) -> Tensor:
-        """Log evidence (m, q) of the labels of a shard's bags, offsets included."""
-        return bag_evidence(self.logits(shard.features), shard.offsets).log_evidence + self.offset
+def fit_bag_likelihood(
+    blocks: Sequence[Block],
+    eigenvalues: Tensor,
+    prior: Tensor,
+    kappa: float | None = None,
+    stages: Sequence[Stage] = STAGES,
+) -> Expert:
+    """Fit to blocks whose features have the diagonal Gram matrix `eigenvalues` (R,), with a label prior (m, q)."""
+    q = prior.shape[1]
+    log_kappa = math.log(math.sqrt(q) if kappa is None else kappa)
+    bias = _bias(q).to(prior.device)
+    candidates = torch.cat([block.candidates for block in blocks])
+    log_prior = torch.where(candidates, torch.log(prior.clamp(min=MIN_PRIOR)), -torch.inf)
+    offset = torch.zeros(q, dtype=torch.float64, device=prior.device)
+    weights = torch.zeros(len(eigenvalues), q + 1, dtype=torch.float64, device=prior.device)
+    for stage in stages:
+        priors = _label_priors(torch.softmax(log_prior + offset, dim=1), blocks)
+        weights = _mode(blocks, priors, eigenvalues, weights, bias, log_kappa, stage)
+        expert = _expert(weights, bias, log_kappa, eigenvalues, stage, blocks)
+        offset = class_offsets(
+            torch.cat([expert.log_evidence(expert.logits(block.features), block.offsets) for block in blocks]),
+            log_prior,
+        )
+    return expert._replace(class_offset=offset)
 
 
-def moderate(logits: Tensor, features: Tensor, variance: Tensor) -> Tensor:
-    """Logits (n, q) averaged over weights of a posterior variance (R,) in the features (n, R)."""
-    v = torch.cat([block.square() @ variance.to(block.dtype) for block in features.split(BLOCK_ROWS)]).double()
-    return logits / torch.sqrt(1 + math.pi / 8 * v)[:, None]
+def _bias(q: int) -> Tensor:
+    """The fixed biases (q + 1,): positives are rare, and no class is expected more than another."""
+    bias = torch.full((q + 1,), math.log(EXPECTED_POSITIVE_SHARE / q), dtype=torch.float64)
+    bias[-1] = math.log(1 - EXPECTED_POSITIVE_SHARE)
+    return bias
+
+
+def _expert(
+    weights: Tensor, bias: Tensor, log_kappa: float, eigenvalues: Tensor, stage: Stage, blocks: Sequence[Block]
+) -> Expert:
+    """The expert at weights (R, q + 1) and biases (q + 1,), kappa included, moderated, without class offsets."""
+    mode = Expert(
+        coef=weights[:, :-1] - weights[:, -1:],
+        intercept=bias[:-1] - bias[-1] + log_kappa,
+        class_offset=torch.zeros_like(bias[:-1]),
+    )
+    positives = sum(float(torch.sigmoid(mode.logits(block.features).logsumexp(dim=1)).sum()) for block in blocks)
+    information = (positives / sum(len(block.features) for block in blocks)) ** 2 / 2
+    return mode._replace(variance=1 / (information * eigenvalues + 1 / stage.variance))
+
+
+def _mode(
+    blocks: Sequence[Block],
+    priors: Sequence[LabelPrior],
+    eigenvalues: Tensor,
+    start: Tensor,
+    bias: Tensor,
+    log_kappa: float,
+    stage: Stage,
+) -> Tensor:
+    """The most probable weights (R, q + 1) of a stage."""
+
+    def objective(weights: Tensor) -> tuple[Tensor, Tensor]:
+        value, gradient = total(
+            likelihood_statistics(block, prior, weights, bias, log_kappa, stage.hold_prior)
+            for block, prior in zip(blocks, priors, strict=True)
+        )
+        penalty = (weights * weights).sum() / (2 * stage.variance)
+        return value + penalty, gradient + weights / stage.variance
+
+    # In these coordinates the curvature at zero weights is nearly the identity.
+    whitening = (eigenvalues / len(bias) + 1 / stage.variance).rsqrt()[:, None]
+    return _minimise(objective, start, whitening, stage.iterations)
 
 
 class LabelPrior(NamedTuple):
     """A prior on the labels of m bags, on candidate columns only: evidence of other labels is never needed.
 
+    Attributes
+    ----------
     columns : (m, k) int64, candidate classes, padded by repeating one
     probability : (m, k), zero on the padding
     """
@@ -131,21 +143,26 @@ class LabelPrior(NamedTuple):
         k = int(candidates.sum(dim=1).max())
         is_candidate, columns = torch.sort(candidates.byte(), dim=1, descending=True, stable=True)
         columns = columns[:, :k]
-        probability = prior.gather(1, columns).clamp(min=_MIN_PRIOR)
+        probability = prior.gather(1, columns).clamp(min=MIN_PRIOR)
         return cls(columns, torch.where(is_candidate[:, :k].bool(), probability, 0.0))
 
 
+def _label_priors(prior: Tensor, blocks: Sequence[Block]) -> list[LabelPrior]:
+    parts = prior.split([block.n_bags for block in blocks])
+    return [LabelPrior.of(p, block.candidates) for p, block in zip(parts, blocks, strict=True)]
+
+
 def likelihood_statistics(
-    shard: Shard, prior: LabelPrior, weights: Tensor, bias: Tensor, log_kappa: float, hold_prior: bool
+    block: Block, prior: LabelPrior, weights: Tensor, bias: Tensor, log_kappa: float, hold_prior: bool
 ) -> tuple[Tensor, Tensor]:
-    """A shard's part of the negative log likelihood, and of its gradient (R, q + 1).
+    """A block's part of the negative log likelihood, and of its gradient (R, q + 1).
 
     With `hold_prior` the prior is taken for the labels' posterior: the objective is then the expected log evidence.
     """
-    f = thin_product(shard.features, weights.to(shard.features.dtype)).double().add_(bias)  # (n, q + 1)
-    columns = spread(prior.columns, shard.offsets)  # (n, k)
+    f = thin_product(block.features, weights.to(block.features.dtype)).double().add_(bias)  # (n, q + 1)
+    columns = spread(prior.columns, block.offsets)  # (n, k)
     logits = f.gather(1, columns) - f[:, -1:] + log_kappa
-    evidence = bag_evidence(logits, shard.offsets)
+    evidence = bag_evidence(logits, block.offsets)
     if hold_prior:
         posterior = prior.probability
         log_likelihood = (posterior * evidence.log_evidence).sum()
@@ -153,65 +170,20 @@ def likelihood_statistics(
         log_prior = torch.log(prior.probability)
         posterior = label_posterior(evidence.log_evidence, log_prior)
         log_likelihood = torch.logsumexp(evidence.log_evidence + log_prior, dim=1).sum()
-    R = instance_posterior(logits, evidence, posterior, shard.offsets)  # (n, k)
+    R = instance_posterior(logits, evidence, posterior, block.offsets)  # (n, k)
     log_p = torch.log_softmax(f, dim=1)
     log_negative = log_p[:, -1].sum()
     residual = log_p.exp_()
     residual.scatter_add_(1, columns, -R)
     residual[:, -1] -= 1 - R.sum(dim=1)
     # The long side last: BLAS is ten times slower on features' @ residual.
-    gradient = (residual.T.to(shard.features.dtype) @ shard.features).T.double()
+    gradient = (residual.T.to(block.features.dtype) @ block.features).T.double()
     return -log_likelihood - log_negative, gradient
 
 
-def fit_bag_likelihood(
-    shards: Sequence[Shard],
-    eigenvalues: Tensor,
-    prior: Tensor,
-    kappa: float | None = None,
-    stages: Sequence[Stage] = STAGES,
-) -> BagLikelihood:
-    """Fit to shards whose features have the diagonal Gram matrix `eigenvalues` (R,), with a label prior (m, q)."""
-    q = prior.shape[1]
-    log_kappa = math.log(math.sqrt(q) if kappa is None else kappa)
-    bias = torch.full((q + 1,), math.log(_POSITIVE_SHARE / q), dtype=torch.float64, device=prior.device)
-    bias[-1] = math.log(1 - _POSITIVE_SHARE)
-    counts = [len(shard.candidates) for shard in shards]
-    candidates = torch.cat([shard.candidates for shard in shards])
-    log_prior = torch.where(candidates, torch.log(prior.clamp(min=_MIN_PRIOR)), -torch.inf)
-    none = torch.zeros(q, dtype=torch.float64, device=prior.device)
-    offset = none
-    weights = torch.zeros(len(eigenvalues), q + 1, dtype=torch.float64, device=prior.device)
-    for stage in stages:
-        of_shards = torch.softmax(log_prior + offset, dim=1).split(counts)
-        priors = [LabelPrior.of(p, shard.candidates) for p, shard in zip(of_shards, shards, strict=True)]
-        pairs = list(zip(shards, priors, strict=True))
-        whitening = (eigenvalues / (q + 1) + 1 / stage.variance).rsqrt()[:, None]
-
-        def objective(weights: Tensor, stage: Stage = stage, pairs: Any = pairs) -> tuple[Tensor, Tensor]:
-            value, gradient = total(_of_pair, pairs, weights, bias, log_kappa, stage.hold_prior)
-            penalty = (weights * weights).sum() / (2 * stage.variance)
-            return value + penalty, gradient + weights / stage.variance
-
-        weights = _minimise(objective, weights, whitening, stage.iterations)
-        model = BagLikelihood(weights, bias, log_kappa, torch.zeros_like(eigenvalues), none)
-        information = _share_of_positives(model, shards) ** 2 / 2
-        model = model._replace(variance=1 / (information * eigenvalues + 1 / stage.variance))
-        offset = class_offsets(torch.cat([model.log_evidence(shard) for shard in shards]), log_prior)
-    return model._replace(offset=offset)
-
-
-def _share_of_positives(model: BagLikelihood, shards: Sequence[Shard]) -> float:
-    """How many of the instances the mode takes for positive, in expectation."""
-    positive = sum(float(torch.sigmoid(model.mode(shard.features).logsumexp(dim=1)).sum()) for shard in shards)
-    return positive / sum(len(shard.features) for shard in shards)
-
-
-def _of_pair(pair: tuple[Shard, LabelPrior], *args: Any) -> tuple[Tensor, Tensor]:
-    return likelihood_statistics(*pair, *args)
-
-
-def _minimise(objective: Objective, start: Tensor, whitening: Tensor, iterations: int) -> Tensor:
+def _minimise(
+    objective: Callable[[Tensor], tuple[Tensor, Tensor]], start: Tensor, whitening: Tensor, iterations: int
+) -> Tensor:
     """L-BFGS in the coordinates V, W = whitening * V."""
 
     def flat(V: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
@@ -219,6 +191,11 @@ def _minimise(objective: Objective, start: Tensor, whitening: Tensor, iterations
         return float(value), (gradient * whitening).cpu().numpy().ravel()
 
     x, _, _ = fmin_l_bfgs_b(
-        flat, (start / whitening).cpu().numpy().ravel(), m=10, factr=0, pgtol=1e-3, maxiter=iterations
+        flat,
+        (start / whitening).cpu().numpy().ravel(),
+        m=LBFGS_HISTORY,
+        factr=0,
+        pgtol=LBFGS_GRADIENT,
+        maxiter=iterations,
     )
     return torch.from_numpy(x.reshape(start.shape)).to(start.device) * whitening

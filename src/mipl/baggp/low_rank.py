@@ -1,7 +1,8 @@
-"""Low-rank features of all bags, in shards, in the basis in which their Gram matrix is diagonal."""
+"""Low-rank features of all bags, in blocks, in the basis in which their Gram matrix is diagonal."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,16 +10,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mipl.baggp.shards import BLOCK_ROWS, SHARD_ROWS, Shard, cut, total
+from mipl.baggp.blocks import Block, cut, total
+from mipl.baggp.constants import BLOCK_INSTANCES, CHUNK_ROWS
 from mipl.gp.nystrom import KernelMap
 
-__all__ = ["LowRank", "gram_statistics", "low_rank"]
+__all__ = ["LowRank", "low_rank"]
 
 
 class LowRank(NamedTuple):
-    """Shards of features (n_s, R) whose Gram matrix over all shards is diag(eigenvalues), and the map to them."""
+    """Blocks of features (n_b, R) whose Gram matrix over all blocks is diag(eigenvalues), and the map to them."""
 
-    shards: list[Shard]
+    blocks: list[Block]
     eigenvalues: Tensor
     kernel_map: KernelMap
 
@@ -28,30 +30,30 @@ def low_rank(
     offsets: NDArray[np.int64],
     candidates: NDArray[np.bool_],
     kernel_map: KernelMap,
-    shard_rows: int = SHARD_ROWS,
+    block_instances: int = BLOCK_INSTANCES,
 ) -> LowRank:
     """Compute features of instances (n, d) in bags (m + 1,) and rotate them, and the map, to a diagonal Gram matrix.
 
-    Only (n, R) features are ever kept; the kernel with the landmarks is computed block by block.
+    Only (n, R) features are ever kept; the kernel with the landmarks is computed piece by piece.
     """
-    shards = [_shard(X, offsets, candidates, bags, kernel_map) for bags in cut(offsets, shard_rows)]
-    (gram,) = total(gram_statistics, [block for shard in shards for block in shard.features.split(BLOCK_ROWS)])
-    eigenvalues, rotation = torch.linalg.eigh(gram)
+    blocks = [_block(X, offsets, candidates, bags, kernel_map) for bags in cut(offsets, block_instances)]
+    eigenvalues, rotation = torch.linalg.eigh(_gram([block.features for block in blocks]))
     rotation = rotation.to(X.dtype)
-    for shard in shards:
-        for block in shard.features.split(BLOCK_ROWS):
-            block.copy_(block @ rotation)
-    return LowRank(shards, eigenvalues.clamp(min=0), kernel_map._replace(T=kernel_map.T @ rotation))
+    for block in blocks:
+        for chunk in block.features.split(CHUNK_ROWS):
+            chunk.copy_(chunk @ rotation)
+    return LowRank(blocks, eigenvalues.clamp(min=0), kernel_map._replace(T=kernel_map.T @ rotation))
 
 
-def gram_statistics(features: Tensor) -> tuple[Tensor]:
-    """The part (R, R) of the Gram matrix from some rows (n, R); parts are summed in double precision."""
-    return ((features.T @ features).double(),)
+def _gram(features: Sequence[Tensor]) -> Tensor:
+    """The Gram matrix (R, R) of the features of all blocks; products of short chunks are summed in double precision."""
+    chunks = (chunk for block in features for chunk in block.split(CHUNK_ROWS))
+    return total(((chunk.T @ chunk).double(),) for chunk in chunks)[0]
 
 
-def _shard(
+def _block(
     X: Tensor, offsets: NDArray[np.int64], candidates: NDArray[np.bool_], bags: slice, kernel_map: KernelMap
-) -> Shard:
+) -> Block:
     edges = torch.tensor(offsets[bags.start : bags.stop + 1])
     rows = X[int(edges[0]) : int(edges[-1])]
-    return Shard(kernel_map(rows), (edges - edges[0]).to(X.device), torch.tensor(candidates[bags], device=X.device))
+    return Block(kernel_map(rows), (edges - edges[0]).to(X.device), torch.tensor(candidates[bags], device=X.device))

@@ -1,0 +1,95 @@
+"""Every number of BagGP that is not a parameter, with its reason.
+
+All were settled on development splits of the five data sets of the MIPLGP paper (seeds 0 to 4), by the accuracy of
+resolved training bags and of test bags; reported results come from other seeds. docs/development/baggp.md has the
+experiments.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+# ---------------------------------------------------------------- bag regression
+
+#: Variances of the regression function, in units of the targets' noise (1/q)(1 - 1/q). The small one smooths much and
+#: suits data in which an instance says little of its bag's label (text); the large one suits images and sounds.
+SIGNAL_VARIANCES = (0.01, 0.5)
+#: Standard errors by which the large variance must explain left-out candidate sets better to be taken.
+CLEARLY_BETTER = 2.0
+#: Factors by which log evidence is tempered before the two variances are compared: it is over-confident as a rule, and
+#: the comparison should not be decided by which of the two is more so.
+TEMPERING = (0.25, 0.35, 0.5, 0.7, 1.0)
+#: Slope of the first instance logits, in standard deviations of the scores: three sets good instances clearly apart.
+START_SLOPE = 3.0
+#: Rounds of regression; most fits converge in five to eight.
+REGRESSION_ITERATIONS = 12
+#: Mean absolute change of the bag posterior at which the rounds stop.
+REGRESSION_TOLERANCE = 1e-3
+
+# ---------------------------------------------------------------- Platt scaling of the scores
+
+#: Ridge per instance on the standardised slope; it keeps separable classes finite.
+PLATT_RIDGE = 1e-3
+PLATT_STEPS = 30
+PLATT_TOLERANCE = 1e-4
+#: Longest Newton step in standardised coordinates; a full one may leap where the curve is flat.
+PLATT_MAX_STEP = 1.0
+#: Smallest variance of scores that is divided by.
+MIN_SCORE_VARIANCE = 1e-12
+
+# ---------------------------------------------------------------- bag likelihood
+
+
+class Stage(NamedTuple):
+    """L-BFGS iterations at a prior variance of the weights, with the label posterior held at the prior or not."""
+
+    iterations: int
+    variance: float
+    hold_prior: bool
+
+
+#: Broad structure before detail: instances are first learned from the regression's answer, then from the candidate
+#: sets, under wider and wider priors. The last stage pays on SIVAL; starting there memorises on images.
+STAGES = (Stage(20, 30.0, True), Stage(20, 30.0, False), Stage(20, 100.0, False), Stage(20, 300.0, False))
+#: Share of positive instances that the fixed biases expect; the weights correct it.
+EXPECTED_POSITIVE_SHARE = 0.1
+#: Smallest prior probability of a candidate: the regression may be wrong, but not infinitely sure.
+MIN_PRIOR = 1e-8
+#: L-BFGS: pairs that it remembers, and the largest gradient entry at which it stops.
+LBFGS_HISTORY, LBFGS_GRADIENT = 10, 1e-3
+
+# ---------------------------------------------------------------- class offsets
+
+#: How far class shares are pulled together: 0 not at all, 1 to equality.
+OFFSET_STRENGTH = 0.9
+#: Share of a class below which its offset grows no further.
+MIN_CLASS_SHARE = 1e-6
+#: Fixed-point steps; each at least halves the distance.
+OFFSET_STEPS = 20
+
+# ---------------------------------------------------------------- stacking
+
+#: Share of the bags on which the likelihood is fitted while the rest is held out. A model of fewer bags is less sure,
+#: so the more bags are held out, the more cautious the probabilities.
+STACKING_TRAINING_SHARE = 0.875
+#: With fewer held-out bags than this the modes of the priors are taken.
+MIN_HELD_OUT = 8
+#: Modes of the priors: equal weights that sum to one, and 2 % of outliers.
+PRIOR_WEIGHT, PRIOR_OUTLIER_RATE = 0.5, 0.02
+#: Precisions of the priors on log weights and on the logit of the outlier rate, in held-out bags.
+WEIGHT_PRECISION, OUTLIER_PRECISION = 2.0, 0.5
+#: Log odds below the best class at which an expert has nothing more to say against a class.
+MAX_LOG_ODDS = 30.0
+
+# ---------------------------------------------------------------- memory and time
+
+#: Instances per block of bags: bounds the working arrays (n, q) and the kernel (n, M) of a block.
+BLOCK_INSTANCES = 32_768
+#: Rows at a time where the features of a block are gone through, so that a piece of them stays in the cache.
+CHUNK_ROWS = 2048
+#: Rows whose features are held at a time in a prediction.
+PREDICTION_ROWS = 4096
+#: Up to this many training instances one thread is used.
+ONE_THREAD_INSTANCES = 20_000
+#: Entries of one batch of leave-one-bag-out inverses, and how far bags are padded to share a batch.
+LEAVE_OUT_ENTRIES, LEAVE_OUT_PADDING = 1 << 22, 1.25

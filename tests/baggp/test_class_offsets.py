@@ -1,0 +1,31 @@
+"""Class offsets: a fixed point that pulls shares together and leaves clear bags alone."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from baggp_blocks import generator
+
+from mipl.baggp.class_offsets import class_offsets
+
+
+def test_class_offsets_are_the_fixed_point_of_their_equation_and_pull_shares_together() -> None:
+    candidates = torch.rand(200, 4, generator=generator()) < 0.6
+    candidates[:, 0] = True
+    log_prior = torch.where(candidates, 0.0, -math.inf).double()
+    evidence = torch.randn(200, 4, generator=generator(1), dtype=torch.float64)
+    evidence[:, 1] += 2.0
+    offset = class_offsets(evidence, log_prior)
+    share = torch.softmax(evidence + log_prior + offset, dim=1).mean(dim=0)
+    torch.testing.assert_close(offset, -0.9 * torch.log(4 * share), atol=1e-5, rtol=0)
+    before = torch.softmax(evidence + log_prior, dim=1).mean(dim=0)
+    assert share.max() - share.min() < before.max() - before.min()
+
+
+def test_class_offsets_leave_clear_bags_alone() -> None:
+    label = torch.tensor([0] * 60 + [1] * 10)
+    evidence = 20.0 * torch.nn.functional.one_hot(label, 2).double()
+    log_prior = torch.zeros(70, 2, dtype=torch.float64)
+    posterior = torch.softmax(evidence + class_offsets(evidence, log_prior), dim=1)
+    assert (posterior[torch.arange(70), label] > 0.999).all()

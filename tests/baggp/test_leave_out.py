@@ -1,0 +1,27 @@
+"""Leave-one-bag-out predictions against explicit refits."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from baggp_blocks import generator, make_block
+
+from mipl.baggp.leave_out import BagLeaveOut
+
+
+@pytest.mark.parametrize("sizes", [[3, 1, 5, 5, 2, 4], [9, 2, 8, 1]])
+def test_leaving_a_bag_out_equals_a_refit_without_it(sizes: list[int]) -> None:
+    # The second list has bags longer than the 6 features, which are inverted in feature space.
+    block, noise = make_block(sizes), 0.3
+    phi = block.features
+    eigenvalues, Q = torch.linalg.eigh(phi.T @ phi)
+    phi = phi @ Q
+    y = torch.randn(len(phi), 2, generator=generator(1), dtype=torch.float64)
+    fitted = phi @ ((phi.T @ y) / (eigenvalues + noise)[:, None])
+    left_out = BagLeaveOut(phi, (eigenvalues + noise).rsqrt(), block.offsets).predict(y, fitted)
+    eye = torch.eye(phi.shape[1], dtype=phi.dtype)
+    for low, high in zip(block.offsets[:-1], block.offsets[1:], strict=True):
+        rest = torch.ones(len(phi), dtype=torch.bool)
+        rest[low:high] = False
+        coef = torch.linalg.solve(phi[rest].T @ phi[rest] + noise * eye, phi[rest].T @ y[rest])
+        torch.testing.assert_close(left_out[low:high], phi[low:high] @ coef, atol=1e-10, rtol=0)

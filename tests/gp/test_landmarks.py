@@ -1,0 +1,31 @@
+"""Landmarks and the median distance."""
+
+from __future__ import annotations
+
+import torch
+
+from mipl.gp.landmarks import kmeans_landmarks, median_distance
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def test_landmarks_are_the_distinct_rows_where_these_are_few() -> None:
+    X = torch.tensor([[0.0, 1.0], [2.0, 3.0], [0.0, 1.0], [4.0, 5.0]]).repeat(50, 1)
+    Z, counts = kmeans_landmarks(X, 10, generator())
+    rows = dict(zip(map(tuple, Z.tolist()), counts.tolist(), strict=True))
+    assert rows == {(0.0, 1.0): 100, (2.0, 3.0): 50, (4.0, 5.0): 50}
+
+
+def test_landmarks_lower_the_quantisation_error_of_random_rows() -> None:
+    X = torch.randn(2000, 2, generator=generator())
+    Z, _ = kmeans_landmarks(X, 20, generator(1))
+    chosen = X[torch.randperm(2000, generator=generator(1))[:20]]
+    assert torch.cdist(X, Z).amin(dim=1).square().mean() < 0.8 * torch.cdist(X, chosen).amin(dim=1).square().mean()
+
+
+def test_the_length_scale_ignores_duplicates() -> None:
+    X = torch.tensor([[0.0], [3.0]]).repeat(100, 1)
+    assert median_distance(X, generator()) == 3.0
+    assert median_distance(torch.zeros(10, 2), generator()) == 1.0

@@ -41,11 +41,12 @@ def write(dataset: MIPLDataset, path: Path) -> None:
         "classes": dataset.classes.tolist(),
         "bag_ids": dataset.bag_ids.tolist(),
         "instance_shape": list(dataset.bags.instance_shape),
+        "feature_names": dataset.bags.feature_names,
         "name": dataset.name,
         "description": dataset.description,
         "groups": None if dataset.groups is None else dataset.groups.tolist(),
     }
-    savemat(path, {"data": cells, "mipl": json.dumps(extra)}, do_compression=True)
+    savemat(path, {"data": cells, "mipl": json.dumps(extra)}, appendmat=False, do_compression=True)
 
 
 def read(path: Path) -> MIPLDataset:
@@ -76,7 +77,7 @@ def read(path: Path) -> MIPLDataset:
         if row.max() > q:
             raise DataError(f"{path}: bag {i} has the candidate label {row.max()}, but there are {q} classes")
         mask[i, row - 1] = True
-    built = Bags.from_list(bags, extra.get("instance_shape"))
+    built = Bags.from_list(bags, extra.get("instance_shape"), extra.get("feature_names"))
     truth = np.array([label[0] - 1 if len(label) else -1 for label in labels])
     return MIPLDataset(
         bags=built,

@@ -99,12 +99,12 @@ def _beside(final: Path) -> Iterator[Path]:
     temporary = final.with_name(f"{_prefix(final)}{os.getpid()}-{secrets.token_hex(4)}.tmp")
     # Created here and not by tempfile, which would make it private: the umask decides on the permissions.
     os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    mode = (final if final.exists() else temporary).stat().st_mode
     try:
         yield temporary
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        if final.exists():
-            temporary.chmod(stat.S_IMODE(final.stat().st_mode))
+        temporary.chmod(stat.S_IMODE(mode))  # last: the old mode may be read-only, and some writers make private files
         temporary.replace(final)
     finally:
         temporary.unlink(missing_ok=True)

@@ -95,24 +95,24 @@ class Resolution:
 
     # ---------------------------------------------------------------- what was found
 
-    @cached_property
+    @property
     def labels(self) -> Array:
         """The most probable label (m,) of each bag."""
         return self.classes[self._best]
 
-    @cached_property
+    @property
     def probability(self) -> NDArray[np.floating[Any]]:
         """The probability (m,) of each label."""
         return self.posterior[np.arange(len(self)), self._best]
 
-    @cached_property
+    @property
     def second_label(self) -> Array:
         """The second most probable label (m,); None where the bag has a single candidate."""
         names = self.classes.astype(object)[self._second]
         names[self._second < 0] = None
         return names
 
-    @cached_property
+    @property
     def second_probability(self) -> NDArray[np.floating[Any]]:
         """The probability (m,) of the second label; zero where there is none."""
         return np.where(self._second < 0, 0, self.posterior[np.arange(len(self)), self._second])
@@ -122,7 +122,7 @@ class Resolution:
         """By how much (m,) the label is more probable than the second one."""
         return self.probability - self.second_probability
 
-    @cached_property
+    @property
     def instance(self) -> NDArray[np.int64]:
         """The instance (m,) behind each label, counted from 0 in its bag: the most probable one of that class."""
         if self.instance_probabilities is None:

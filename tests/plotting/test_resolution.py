@@ -56,8 +56,8 @@ def frame(axes: Axes) -> str | None:
 def test_candidates_label_probability_and_truth_stand_beside_each_bag(figures: list[Figure], tmp_path: Path):
     path = resolution().plot(tmp_path / "x.png")
     assert words(figures[0]) == [
-        ["bag x: {ant, bee}", "→ bee  0.80  ✓"],
-        ["bag y: {bee, cat}", "→ cat  0.75  ✗ true: bee"],
+        ["bag x: {ant, bee}", "→ bee  0.800  ✓"],
+        ["bag y: {bee, cat}", "→ cat  0.750  ✗ true: bee"],
     ]
     assert imread(path).std() > 0.05
 
@@ -79,7 +79,7 @@ def test_every_instance_is_drawn_in_its_place(figures: list[Figure], tmp_path: P
 
 def test_without_candidates_and_truth_neither_is_spoken_of(figures: list[Figure], tmp_path: Path):
     resolution(candidates=None, truth=None).plot(tmp_path / "x.png")
-    assert words(figures[0]) == [["bag x", "→ bee  0.80"], ["bag y", "→ cat  0.75"]]
+    assert words(figures[0]) == [["bag x", "→ bee  0.800"], ["bag y", "→ cat  0.750"]]
     assert "candidates" not in figures[0].get_suptitle()
     assert frame(rows_of_panels(figures[0])[1][-1]) == GREEN
 
@@ -119,7 +119,7 @@ def test_other_instances_are_tiles_of_all_their_values(figures: list[Figure], tm
 
 def test_names_with_signs_of_mathematics_are_written_as_they_are(figures: list[Figure], tmp_path: Path):
     resolution(classes=np.array(["$a", "b$^", "{c}"]), truth=None).plot(tmp_path / "x.png")
-    assert words(figures[0])[0] == ["bag x: {$a, b$^}", "→ b$^  0.80"]
+    assert words(figures[0])[0] == ["bag x: {$a, b$^}", "→ b$^  0.800"]
 
 
 def test_many_candidates_are_cut_short(figures: list[Figure], tmp_path: Path):

@@ -81,7 +81,7 @@ def _lines(shown: Resolution, i: int) -> tuple[str, str]:
         names = list(map(str, shown.classes[shown.candidates[i]]))
         more = f", and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
         given += f": {{{', '.join(names[:_NAMES])}{more}}}"
-    found = f"→ {shown.labels[i]}  {shown.probability[i]:.2f}"
+    found = f"→ {shown.labels[i]}  {shown.probability[i]:.3f}"
     if shown.truth is not None and shown.truth[i] is not None:
         found += f"  ✗ true: {shown.truth[i]}" if _is_wrong(shown, i) else "  ✓"
     return given, found

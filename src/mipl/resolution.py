@@ -39,6 +39,7 @@ class Resolution:
     bags : Bags
         The m bags with n instances.
     bag_ids : (m,) integers or strings
+        What the bags are called.
     posterior : (m, q)
         Probability of each class; zero off the candidates where these are given.
     instance_probabilities : (n, q + 1) or None, default=None
@@ -49,7 +50,8 @@ class Resolution:
         The true labels as far as they are known, None where not.
     method : str, default=""
         Name of the method that answered.
-    version : str, default=the version of mipl
+    version : str, default=mipl.__version__
+        Version of mipl that answered.
     seconds : float, default=0.0
         Time taken to fit (where a model was fitted) and to answer.
 
@@ -203,11 +205,26 @@ class Resolution:
         return pd.DataFrame(self._columns())
 
     def save(self, path: str | Path) -> Path:
-        """Write one row per bag to `path`; the suffix chooses the format (.csv, .jsonl, .parquet)."""
+        """Write the columns of `rows`, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            Its suffix chooses the format: .csv, .jsonl or .parquet, which has full precision; ``"-"`` is CSV on
+            standard output.
+        """
         return write_table(self._columns(), path)
 
     def plot(self, path: str | Path, n_bags: int = 8) -> Path:
-        """Draw the first `n_bags` bags with their labels, the instance behind each framed (.png, .svg, .pdf)."""
+        """Draw bags with their labels, the instance behind each framed.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where to save; the suffix (.png, .svg, .pdf) chooses the format.
+        n_bags : int, default=8
+            How many bags are shown at most, from the first.
+        """
         from mipl.plotting.resolution import draw_resolved
 
         return draw_resolved(self, path, n_bags)

@@ -152,25 +152,33 @@ def test_a_device_stays_a_device(tmp_path: Path):
     assert list(tmp_path.iterdir()) == [null]
 
 
-def test_standard_output_by_its_path_is_a_terminal_still():
+@pytest.fixture
+def stdout(tmp_path: Path) -> Path:
+    """A link as /dev/stdout is one, in a folder where a mistake does no harm."""
+    link = tmp_path / "stdout"
+    link.symlink_to("/dev/fd/1")
+    return link
+
+
+def test_standard_output_by_its_path_is_a_terminal_still(stdout: Path):
     ours, theirs = pty.openpty()
     device = os.ttyname(theirs)
-    done = in_another_process("/dev/stdout", stdout=theirs, stderr=subprocess.PIPE)
+    done = in_another_process(stdout, stdout=theirs, stderr=subprocess.PIPE)
     assert done.returncode == 0, done.stderr
     assert os.read(ours, 100) == b"new"
     assert stat.S_ISCHR(os.stat(device).st_mode)
-    assert os.path.islink("/dev/stdout")
+    assert stdout.is_symlink()
     os.close(ours)
     os.close(theirs)
 
 
-def test_standard_output_that_the_shell_sends_to_a_file_is_written_to_in_order(tmp_path: Path):
+def test_standard_output_that_the_shell_sends_to_a_file_is_written_to_in_order(tmp_path: Path, stdout: Path):
     told = tmp_path / "told.txt"
     program = "print('before')\n" + WRITE + "\nprint('after')"
     with told.open("w") as file:
-        subprocess.run([sys.executable, "-c", program, "/dev/stdout"], stdout=file, check=True)
+        subprocess.run([sys.executable, "-c", program, str(stdout)], stdout=file, check=True)
     assert told.read_text() == "before\nnewafter\n"
-    assert list(tmp_path.iterdir()) == [told]
+    assert set(tmp_path.iterdir()) == {told, stdout}
 
 
 def test_a_dash_is_standard_output(tmp_path: Path):

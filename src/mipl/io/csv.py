@@ -1,4 +1,4 @@
-"""Long CSV: one row an instance, for people with a spreadsheet.
+"""Long CSV: one row per instance, for people with a spreadsheet.
 
 Columns: ``bag_id``, ``candidates`` (``"a|b"``), optionally ``label`` (empty where unknown), ``instance_label`` (class
 index, q for negative, -1 for unknown) and ``group`` (an integer); all others are features, and their names are the
@@ -72,7 +72,7 @@ def _what_columns_lose(dataset: MIPLDataset) -> dict[str, Any]:
 
 
 def read(path: Path) -> MIPLDataset:
-    """Read a data set with one row an instance."""
+    """Read a data set with one row per instance."""
     extra, skip, header = _head(path)
     for name in ("bag_id", "candidates"):
         if name not in header:

@@ -21,6 +21,13 @@ def write_table(columns: Columns, path: str | Path) -> Path:
     """Write columns of equal length; the suffix chooses the format, and a stream such as ``-`` gets CSV.
 
     CSV and JSON lines have numbers with six decimals, Parquet has them in full. In CSV a list is ``a|b``.
+
+    Parameters
+    ----------
+    columns : mapping from str to sequence
+        Column name to the values of all rows.
+    path : str or Path
+        Where to write: .csv, .jsonl, .parquet, or ``-`` for standard output.
     """
     check_table_path(path)
     write = TABLE_SUFFIXES.get(Path(path).suffix.lower(), _write_csv)

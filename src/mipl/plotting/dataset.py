@@ -37,6 +37,7 @@ def draw(dataset: MIPLDataset, path: str | Path, n_bags: int = 6) -> Path:
     Parameters
     ----------
     dataset : MIPLDataset
+        Where the bags come from.
     path : str or Path
         Where to save; the suffix (.png, .svg, .pdf) chooses the format.
     n_bags : int, default=6

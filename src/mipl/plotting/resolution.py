@@ -33,6 +33,7 @@ def draw_resolved(resolution: Resolution, path: str | Path, n_bags: int = 8, max
     Parameters
     ----------
     resolution : Resolution
+        The answers and their bags.
     path : str or Path
         Where to save; the suffix (.png, .svg, .pdf) chooses the format.
     n_bags : int, default=8

@@ -27,7 +27,7 @@ ParamOption = Annotated[
 def fit_method(
     dataset: MIPLDataset, method: str, params: list[str] | None, quiet: bool
 ) -> tuple[MIPLClassifier, float]:
-    """Build the method and fit it with class names; give the model and the seconds it took."""
+    """Build the method and fit it; give the model and the seconds it took."""
     from mipl.registry import make
 
     model = make(method, **parse_assignments(params))
@@ -36,7 +36,7 @@ def fit_method(
         model.set_params(verbose=not quiet)
     start = time.perf_counter()
     with working(f"fitting {model.name} on {len(dataset):,} bags", quiet or has_progress):
-        model.fit(dataset.bags, dataset.candidates, classes=dataset.classes)
+        model.fit(dataset)
     if has_progress:
         model.set_params(verbose=False)
     return model, time.perf_counter() - start

@@ -94,8 +94,9 @@ class MIPLGP(MIPLClassifier):
     n_samples : int, default=512
         Monte Carlo points of a prediction; a power of two is best.
     variance_rank : int or None, default=100
-        Rank of the Lanczos approximation of the posterior variance, as in the release. None computes it exactly, with
-        a Cholesky factor for each class in every prediction. Up to `cholesky_size` instances it is always exact.
+        Rank of the Lanczos approximation of the posterior variance, at least 2, as in the release. None computes it
+        exactly, with a Cholesky factor for each class in every prediction. Up to `cholesky_size` instances it is
+        always exact.
     cholesky_size : int, default=500
         Up to this many training instances, solve by Cholesky factors in float64; above, by conjugate gradients.
     preconditioner_size : int, default=100
@@ -178,7 +179,7 @@ class MIPLGP(MIPLClassifier):
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "n_samples": [Interval(Integral, 1, None, closed="left")],
-        "variance_rank": [Interval(Integral, 1, None, closed="left"), None],
+        "variance_rank": [Interval(Integral, 2, None, closed="left"), None],
         "cholesky_size": [Interval(Integral, 0, None, closed="left")],
         "preconditioner_size": [Interval(Integral, 0, None, closed="left")],
         "n_probes": [Interval(Integral, 1, None, closed="left")],

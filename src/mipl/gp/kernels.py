@@ -98,6 +98,7 @@ class KernelMatrix:
     kernel : gpytorch.kernels.Kernel
         Its parameters may change between calls of `update`.
     X : (n, d) tensor
+        The training instances.
     memory_budget : float
         Bytes for tiles. Those of K are kept if they fit, and computed again for each product if not.
     """
@@ -203,6 +204,11 @@ class MaternMatrix(KernelMatrix):
     """K of a scaled isotropic Matérn kernel.
 
     Beside K, the distances are kept, computed once, and the derivatives by the lengthscale, if all three fit.
+
+    Parameters
+    ----------
+    kernel, X, memory_budget
+        See `KernelMatrix`; the kernel is one that `is_scaled_matern` accepts.
     """
 
     def __init__(self, kernel: ScaleKernel, X: Tensor, memory_budget: float) -> None:

@@ -77,7 +77,19 @@ class KernelMap(NamedTuple):
 
 
 def principal_map(landmarks: Tensor, counts: Tensor, lengthscale: float, rank: int) -> KernelMap:
-    """The map to the `rank` principal features of landmarks (M, d) that stand for `counts` (M,) rows each."""
+    """The map to the principal features of landmarks.
+
+    Parameters
+    ----------
+    landmarks : (M, d) tensor
+        Z.
+    counts : (M,) tensor
+        How many rows each landmark stands for.
+    lengthscale : float
+        Lengthscale of the kernel.
+    rank : int
+        R, the number of features; all M where that is fewer.
+    """
     Z = landmarks.double()
     K = LandmarkKernel(Z, lengthscale)(Z)
     K.diagonal().fill_(1.0 + _JITTER)

@@ -379,27 +379,19 @@ class MIPLGP(MIPLClassifier):
         kernel = self.kernel if self.kernel is not None else scaled_matern(self.nu, 1.0, 1.0)
         return Posterior(kernel, state, device=torch_device(self.device))
 
-    def _moments(self, bags: Bags) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Posterior means and variances (n, C) at the instances of bags."""
-        with limit_threads(len(self.instances_), one_thread_up_to=_ONE_THREAD):
-            return self._posterior().moments(bags.instances, self.batch_size)
-
     def _probabilities(self, bags: Bags, n_classes: int) -> NDArray[np.float64]:
-        """Class probabilities (n, n_classes) of instances, normalised over the first `n_classes`."""
-        mean, variance = (moment[:, :n_classes] for moment in self._moments(bags))
+        """Class probabilities (n, n_classes) of the instances of bags, normalised over the first `n_classes`."""
+        with limit_threads(len(self.instances_), one_thread_up_to=_ONE_THREAD):
+            mean, variance = self._posterior().moments(bags.instances, self.batch_size)
         points = standard_normal_points(self.n_samples, len(self.mean_), self.seed_)
-        return class_probabilities(mean, variance, points[:, :n_classes])
-
-    def _bag_scores(self, bags: Bags) -> NDArray[np.float64]:
-        """Largest probability of each class among the bag's instances (m, q) (Eq. 12)."""
-        q = len(self.classes_)
-        proba = self._probabilities(bags, q if self.normalize_over == "classes" else len(self.mean_))
-        return bags.max(proba[:, :q])
+        return class_probabilities(mean[:, :n_classes], variance[:, :n_classes], points[:, :n_classes])
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.float64]:
-        """The bags' scores, normalised; their argmax is the paper's rule."""
-        scores = self._bag_scores(bags)
-        return scores / scores.sum(axis=1, keepdims=True)
+        """Largest probability of each class among the bag's instances, normalised; its argmax is Eq. 12."""
+        q = len(self.classes_)
+        proba = self._probabilities(bags, q if self.normalize_over == "classes" else len(self.mean_))
+        largest = bags.max(proba[:, :q])
+        return largest / largest.sum(axis=1, keepdims=True)
 
     def _predict_instances(self, bags: Bags) -> NDArray[np.float64]:
         proba = self._probabilities(bags, len(self.mean_))

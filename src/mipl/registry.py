@@ -17,8 +17,8 @@ __all__ = ["class_path", "make", "methods"]
 _METHODS = {
     "BagGP": "mipl.baggp.estimator:BagGP",
     "MIPLGP": "mipl.miplgp.estimator:MIPLGP",
-    "MIPLGP-uniform": "mipl.miplgp.estimator:MIPLGPUniform",
-    "MIPLGP-naive": "mipl.miplgp.estimator:MIPLGPNaive",
+    "MIPLGP-uniform": "mipl.miplgp.estimator:MIPLGP",
+    "MIPLGP-naive": "mipl.miplgp.estimator:MIPLGP",
     "PL-kNN": "mipl.pll.plknn:PLkNNBags",
     "CLPL": "mipl.pll.clpl:CLPLBags",
     "LSB-CMM": "mipl.pll.lsbcmm:LSBCMMBags",
@@ -29,6 +29,12 @@ _METHODS = {
     "VGPMIL": "mipl.mil.vgpmil:VGPMILBags",
     "LM-VGPMIL": "mipl.mil.lmvgpmil:LMVGPMILBags",
     "MIVAE": "mipl.mil.mivae:MIVAEBags",
+}
+
+#: Variants: parameters of the class above that differ from its defaults.
+_PRESETS: dict[str, dict[str, Any]] = {
+    "MIPLGP-uniform": {"disambiguation": "uniform"},
+    "MIPLGP-naive": {"augment": False},
 }
 
 
@@ -80,4 +86,4 @@ def make(name: str, **params: Any) -> MIPLClassifier:
     for param in params:
         if param not in valid:
             raise DataError(f"{known[name.lower()]} has no parameter {param!r}; it has {', '.join(valid)}")
-    return cls(**params)
+    return cls(**(_PRESETS.get(known[name.lower()], {}) | params))

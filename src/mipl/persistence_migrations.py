@@ -48,7 +48,7 @@ _WRAPPER_PARAMETERS = {_EMBEDDED: {"embed"}, _ONE_VS_REST: {"candidate_policy", 
 
 #: Parameters and fitted attributes with another name: class of format 2 -> {old: new}.
 _RENAMED: dict[str, dict[str, str]] = {
-    _BAGGP: {"weights_": "stacking_weights_", "strange_": "outlier_rate_"},
+    _BAGGP: {"weights_": "stacking_weights_", "strange_": "outlier_rate_", "weight_variance_": "coef_variance_"},
     _MIPLGP: {
         "length_scale": "lengthscale",
         "output_scale": "outputscale",
@@ -58,9 +58,16 @@ _RENAMED: dict[str, dict[str, str]] = {
         "output_scale_": "outputscale_",
     },
     "mipl.pll.plknn:PLkNN": {"k": "n_neighbors"},
-    "mipl.pll.gmpll:GMPLL": {"k": "n_neighbors"},
-    "mipl.pll.plaggd:PLAGGD": {"k": "n_neighbors"},
+    "mipl.pll.gmpll:GMPLL": {"k": "n_neighbors", "nu": "unary_weight"},
+    "mipl.pll.plaggd:PLAGGD": {"k": "n_neighbors", "width": "lengthscale", "width_": "lengthscale_"},
+    "mipl.pll.sure:SURE": {"width": "lengthscale", "width_": "lengthscale_"},
+    "mipl.pll.lsbcmm:LSBCMM": {"stick_iter": "max_stick_iter"},
+    "mipl.mil.lmvgpmil:LMVGPMIL": {"open_iter": "n_open_iter"},
+    "mipl.mil.mivae:MIVAE": {"latent": "latent_dim", "hidden": "hidden_dim"},
 }
+
+#: Fitted attributes that format 1 did not have: class of format 2 -> {attribute: the one whose value it has}.
+_ADDED = {_MIPLGP: {"seed_": "random_state"}}  # random_state was an integer, and the seed
 
 
 def migrate(tree: Any, version: int) -> Any:
@@ -103,4 +110,7 @@ def _estimator(path: str, state: dict[str, Any]) -> dict[str, Any]:
 
 def _node(path: str, state: dict[str, Any]) -> dict[str, Any]:
     renamed = _RENAMED.get(path, {})
-    return {"$": "estimator", "class": path, "state": {renamed.get(k, k): v for k, v in state.items()}}
+    new = {renamed.get(name, name): value for name, value in state.items()}
+    fitted = any(name.endswith("_") for name in new)
+    added = {name: new[source] for name, source in _ADDED.get(path, {}).items()} if fitted else {}
+    return {"$": "estimator", "class": path, "state": {**new, **added}}

@@ -295,7 +295,7 @@ def check_data_set_equals_its_parts(estimator: MIPLClassifier) -> None:
     whole = _seeded(estimator).fit(ds)
     parts = _seeded(estimator).fit(ds.bags, ds.candidates, ds.classes)
     assert np.array_equal(whole.classes_, ds.classes), "fit on a data set drops its class names"
-    pairs = {
+    pairs: dict[str, tuple[Any, Any]] = {
         "predict": (whole.predict(ds), parts.predict(ds.bags)),
         "predict_proba": (whole.predict_proba(ds), parts.predict_proba(ds.bags)),
         "predict_instances": (whole.predict_instances(ds), parts.predict_instances(ds.bags)),

@@ -35,6 +35,10 @@ DATA: Cases = {
     "empty table": (lambda: Bags.from_flat(np.ones((0, 3)), []), r"no instances"),
     "no features": (lambda: Bags.from_list([np.ones((2, 0))]), r"bag 0 has no features"),
     "NaN": (lambda: Bags.from_list(with_value(np.nan)), r"bag 1, instance 2, feature 1 is nan; replace"),
+    "NaN in a named feature": (
+        lambda: Bags.from_list(with_value(np.nan), feature_names=["a", "b", "c"]),
+        r"bag 1, instance 2, feature 'b' is nan; replace",
+    ),
     "infinity": (lambda: Bags.from_list(with_value(-np.inf)), r"bag 1, instance 2, feature 1 is -inf; replace"),
     "beyond float32": (lambda: Bags.from_list(with_value(1e300)), r"feature 1 is inf; .*overflow float32"),
     "other width": (lambda: Bags.from_list([np.ones((2, 3)), np.ones((2, 4))]), r"bag 1 has instances of shape \(4,\)"),

@@ -144,6 +144,19 @@ def test_a_header_cannot_name_anything_but_an_estimator(saved, name):
         mipl.load_model(saved)
 
 
+@pytest.mark.parametrize("name", ["sklearn.linear_model._logistic:LogisticRegression", "mipl.features:UnitRows"])
+def test_a_file_that_holds_no_model_of_mipl_is_refused(saved, name):
+    def forge(header):
+        header["model"] = {"$": "estimator", "class": name, "state": {"classes_": [0, 1], "norm_": 1}}
+        if name.startswith("sklearn"):
+            header["model"]["state"]["save"] = 1
+        return header
+
+    rewrite(saved, forge)
+    with pytest.raises(DataError, match="does not hold a mipl estimator"):
+        mipl.load_model(saved)
+
+
 def test_no_module_named_by_a_file_is_imported(saved, tmp_path, monkeypatch):
     (tmp_path / "trap_module.py").write_text(
         f"open({str(tmp_path / 'pwned')!r}, 'w')\nfrom mipl.pll.plknn import PLkNN\nclass Model(PLkNN): pass\n"

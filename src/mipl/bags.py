@@ -62,9 +62,10 @@ class Bags:
     ) -> None:
         flat = as_instances(instances)
         edges = as_offsets(offsets, len(flat))
-        check_finite(flat, edges)
-        d = flat.shape[1]
-        self._assign(flat, edges, as_instance_shape(instance_shape, d), as_feature_names(feature_names, d))
+        shape = as_instance_shape(instance_shape, flat.shape[1])
+        names = as_feature_names(feature_names, flat.shape[1])
+        check_finite(flat, edges, names)
+        self._assign(flat, edges, shape, names)
 
     def _assign(
         self,

@@ -87,14 +87,17 @@ def as_feature_names(names: Sequence[str] | None, d: int) -> tuple[str, ...] | N
     return plain
 
 
-def check_finite(instances: NDArray[np.float32], offsets: NDArray[np.int64]) -> None:
+def check_finite(
+    instances: NDArray[np.float32], offsets: NDArray[np.int64], feature_names: tuple[str, ...] | None = None
+) -> None:
     """Refuse NaN and infinity; the error names the bag, the instance and the feature."""
     # A float64 sum of finite float32 numbers cannot overflow, so one pass without a temporary decides.
     if np.isfinite(np.sum(instances, dtype=np.float64)):
         return
     row, column = np.argwhere(~np.isfinite(instances))[0]
     bag = int(np.searchsorted(offsets, row, side="right")) - 1
+    feature = column if feature_names is None else repr(feature_names[column])
     raise DataError(
-        f"bag {bag}, instance {row - offsets[bag]}, feature {column} is {instances[row, column]}; "
+        f"bag {bag}, instance {row - offsets[bag]}, feature {feature} is {instances[row, column]}; "
         "replace missing or infinite values before building bags (values beyond 3.4e38 overflow float32)"
     )

@@ -111,7 +111,8 @@ def load_model(path: str | Path) -> BaseEstimator:
         raise DataError(f"{file}: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise DataError(f"{file} has a header that this mipl cannot read ({error!r})") from error
-    if not (isinstance(model, BaseEstimator) and hasattr(model, "classes_") and hasattr(model, "save")):
+    # What can be saved on its own: a fitted model of one of mipl's contracts, not a transformer inside one.
+    if not (isinstance(model, BaseEstimator) and hasattr(type(model), "save") and "classes_" in vars(model)):
         raise DataError(f"{file} does not hold a mipl estimator")
     return model
 

@@ -20,9 +20,10 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from mipl.bags import Bags, group_rows
+from mipl.bags import Bags
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
+from mipl.rows import group_rows
 
 __all__ = ["read", "write"]
 

@@ -15,7 +15,7 @@ from mipl.bench.code_version import code_version
 from mipl.bench.suite_entries import DatasetEntry, MethodEntry, dataset_entry, method_entries
 from mipl.datasets.registry import builder_path
 from mipl.errors import DataError
-from mipl.registry import class_path
+from mipl.registry import code_paths
 from mipl.registry import methods as known_methods
 
 __all__ = ["Place", "Suite"]
@@ -46,7 +46,7 @@ class Suite:
 
     Examples
     --------
-    >>> suite = Suite(methods=["PL-kNN", {"method": "PL-kNN", "label": "one neighbour", "params": {"k": 1}}],
+    >>> suite = Suite(methods=["PL-kNN", {"method": "PL-kNN", "label": "max and min", "params": {"embed": "maxmin"}}],
     ...               datasets=["digits"], r=[1, 2], splits=3)
     >>> len(suite.cells()), suite.reference
     (12, 'PL-kNN')
@@ -179,7 +179,7 @@ def _options(dataset: DatasetEntry) -> dict[str, Any]:
 
 
 def _code(method: MethodEntry, dataset: DatasetEntry) -> str:
-    paths = [class_path(method.method) if method.method in known_methods() else method.method]
+    paths = list(code_paths(method.method)) if method.method in known_methods() else [method.method]
     if not dataset.is_file:
         paths.append(builder_path(dataset.load))
     return code_version(*(path.partition(":")[0] for path in paths))

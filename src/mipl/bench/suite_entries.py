@@ -10,6 +10,7 @@ from typing import Any
 
 from mipl.datasets.registry import dataset_names
 from mipl.errors import DataError
+from mipl.registry import describe
 
 __all__ = ["DatasetEntry", "MethodEntry", "check_fields", "dataset_entry", "method_entries"]
 
@@ -77,6 +78,9 @@ def method_entries(spec: Any) -> list[MethodEntry]:
         names = [spec["method"]] if isinstance(spec["method"], str) else spec["method"]
         return [entry for name in names for entry in method_entries(MethodEntry(**{**spec, "method": name}))]
     if hasattr(spec, "get_params") and not isinstance(spec, type):
+        known = describe(spec)
+        if known is not None:
+            return method_entries(MethodEntry(known[0], params=known[1]))
         cls = type(spec)
         if cls.__module__ == "__main__":
             raise DataError(

@@ -1,25 +1,18 @@
-"""L-BFGS for linear models, in coordinates in which a bound on the curvature is the identity."""
+"""Weights of linear models, by L-BFGS in coordinates in which a bound on the curvature is the identity."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from scipy.optimize import minimize
 
-__all__ = ["Minimum", "curvature_coordinates", "minimize_weights", "span_of_samples"]
+from mipl.lbfgs import Minimum, minimize_lbfgs
+
+__all__ = ["curvature_coordinates", "minimize_weights", "span_of_samples"]
 
 Array = NDArray[np.float64]
-
-
-class Minimum(NamedTuple):
-    """Weights (p, q) and the number of iterations that led to them."""
-
-    weights: Array
-    n_iter: int
 
 
 def span_of_samples(Z: Array) -> tuple[Array, Array]:
@@ -66,19 +59,16 @@ def minimize_weights(
     coordinates : (p, p)
         From `curvature_coordinates`.
     max_iter : int
+        L-BFGS iterations at most; the objective is evaluated at most twice as often.
     tol : float
         Stop when no entry of the gradient, in the coordinates, exceeds this.
     """
 
     def in_coordinates(step: Array) -> tuple[float, Array]:
-        value, gradient = objective(start + coordinates @ step.reshape(start.shape))
-        return value, (coordinates.T @ gradient).ravel()
+        value, gradient = objective(start + coordinates @ step)
+        return value, coordinates.T @ gradient
 
-    result = minimize(
-        in_coordinates,
-        np.zeros(start.size),
-        method="L-BFGS-B",
-        jac=True,
-        options={"maxiter": max_iter, "maxfun": 2 * max_iter, "gtol": tol, "ftol": 0.0},
+    minimum = minimize_lbfgs(
+        in_coordinates, np.zeros_like(start), max_iter=max_iter, tol=tol, max_evaluations=2 * max_iter
     )
-    return Minimum(start + coordinates @ result.x.reshape(start.shape), int(result.nit))
+    return Minimum(start + coordinates @ minimum.point, minimum.n_iter)

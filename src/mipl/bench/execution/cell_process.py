@@ -25,6 +25,8 @@ __all__ = ["CellProcess", "Limits", "usable_cpus"]
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 #: How often memory is looked at: a process can go over its limit by what it allocates in this time.
 _WATCH_SECONDS = 0.05
+#: What is kept of the words of a process that died; Python's crash handler alone lists some 5,000 bytes of modules.
+_TAIL_BYTES = 16_000
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,7 @@ class CellProcess:
         code = self._process.wait()
         self._cause = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         self._log.seek(0)
-        self._tail = self._log.read()[-4000:].decode(errors="replace")
+        self._tail = self._log.read()[-_TAIL_BYTES:].decode(errors="replace")
         self._process = None
 
     def _kill(self) -> None:

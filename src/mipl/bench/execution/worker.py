@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mipl.base import MIPLClassifier
+from mipl.bench.execution.scores import Fitted, compute
 from mipl.bench.store.records import Outcome
 from mipl.bench.suite.cell import Cell
 
@@ -48,8 +50,6 @@ def run_cell(cell: Cell, scores: Sequence[str] = ("accuracy",)) -> Outcome:
     scores : sequence of str, default=("accuracy",)
         What to compute, by the names of `mipl.bench.suite.scores`.
     """
-    from mipl.bench.execution.scores import Fitted, compute
-
     where: dict[str, Any] = {
         "threads": int(os.environ.get("OMP_NUM_THREADS", 0)) or os.cpu_count(),
         "host": socket.gethostname(),
@@ -90,8 +90,6 @@ def _predict(model: Any, test: MIPLDataset) -> tuple[NDArray[Any], NDArray[Any] 
     The contract of `MIPLClassifier` says that its `predict` is the most probable class, so one pass over the bags is
     enough; a class that does not keep the contract is asked for its `predict`.
     """
-    from mipl.base import MIPLClassifier
-
     if isinstance(model, MIPLClassifier):
         proba = model.predict_proba(test.bags)
         return proba.argmax(axis=1), proba

@@ -2,11 +2,11 @@ import textwrap
 
 import numpy as np
 import pytest
+from mipl.bench.code_version import code_version
+from mipl.bench.worker import run_cell
 
 import mipl
 from mipl.bench import Suite, load_suite, suite_names
-from mipl.bench.code_version import code_version
-from mipl.bench.worker import run_cell
 from mipl.datasets import min_max
 from mipl.errors import DataError
 from mipl.pll.plknn import PLkNNBags

@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
-
 from mipl.bench.published import published
 from mipl.bench.statistics import average_ranks, compare, critical_difference, mean_and_std
+from scipy import stats
 
 
 def by_split(*scores):

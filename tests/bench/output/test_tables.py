@@ -6,8 +6,6 @@ import subprocess
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
-
 from mipl.bench.accuracy_figures import draw_against_time
 from mipl.bench.cell import Outcome
 from mipl.bench.figures import KINDS, draw
@@ -15,10 +13,12 @@ from mipl.bench.published import published
 from mipl.bench.render import render
 from mipl.bench.results import Results, read_records, write_csv
 from mipl.bench.status import status
-from mipl.bench.store import Record, Store
-from mipl.bench.suite import Suite
 from mipl.bench.suite_entries import MethodEntry
 from mipl.bench.tables import Entry, Row, Table, accuracy_table, cost_table, tidy_table, win_tie_loss_table
+from typer.testing import CliRunner
+
+from mipl.bench.store import Record, Store
+from mipl.bench.suite import Suite
 from mipl.cli.bench import app
 from mipl.errors import DataError
 

@@ -1,13 +1,12 @@
 import math
-from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mipl.bench.published import published
-from mipl.bench.statistics import average_ranks, compare, critical_difference, mean_and_std
 from scipy import stats
+
+from mipl.bench.analysis.statistics import average_ranks, compare, critical_difference, spread
 
 
 def by_split(*scores):
@@ -64,10 +63,19 @@ def test_fewer_than_two_common_splits_are_not_tested(a, b):
 
 
 def test_std_is_the_sample_standard_deviation_and_undefined_for_one_split():
-    assert mean_and_std(by_split(0.1, 0.2, 0.6)) == pytest.approx((0.3, math.sqrt(0.07)))
-    mean, std = mean_and_std(by_split(0.4))
-    assert mean == 0.4
-    assert math.isnan(std)
+    found = spread([0.1, 0.2, 0.6])
+    assert (found.mean, found.std) == pytest.approx((0.3, math.sqrt(0.07)))
+    assert (found.n, found.lowest, found.highest) == (3, 0.1, 0.6)
+    one = spread([0.4])
+    assert one.mean == 0.4
+    assert math.isnan(one.std)
+
+
+def test_unknown_values_are_left_out_of_a_spread():
+    assert spread([0.1, None, math.nan, 0.3]) == spread([0.1, 0.3])
+    nothing = spread([None])
+    assert nothing.n == 0
+    assert all(math.isnan(v) for v in (nothing.mean, nothing.std, nothing.lowest, nothing.highest))
 
 
 def test_average_ranks_share_ties():
@@ -77,31 +85,3 @@ def test_average_ranks_share_ties():
 @pytest.mark.parametrize(("k", "q"), [(2, 1.960), (3, 2.343), (5, 2.728), (10, 3.164)])
 def test_critical_difference_uses_the_printed_quantiles_of_demsar(k, q):
     assert critical_difference(k, 20) == pytest.approx(q * math.sqrt(k * (k + 1) / 120), abs=2e-3)
-
-
-def test_published_markers_add_up_to_the_papers_win_tie_loss_table():
-    pll = {"PL-kNN", "CLPL", "LSB-CMM", "SURE", "GM-PLL", "PL-AGGD"}
-    counts = {r: Counter() for r in (1, 2, 3)}
-    for (method, group, _, r), figure in published(0.5).items():
-        if method in pll:
-            assert group in ("Mean", "MaxMin")
-            counts[r][figure.outcome] += 1
-    assert counts == {1: Counter(win=60), 2: Counter(win=60), 3: Counter(win=59, tie=1)}
-
-
-def test_published_variants_lose_as_often_as_the_paper_says():
-    for method, share in (("MIPLGP-uniform", 0.86667), ("MIPLGP-naive", 0.93333)):
-        outcomes = [f.outcome for (m, *_), f in published(0.5).items() if m == method]
-        assert len(outcomes) == 15
-        assert outcomes.count("win") / 15 == pytest.approx(share, abs=1e-5)
-
-
-def test_published_figures_cover_the_tables_and_mark_what_is_unconfirmed():
-    paper = published(0.5)
-    assert len(paper) == 3 * 15 + 12 * 15 + 4 * 5
-    assert paper["MIVAE", "", "fmnist", 1].std == 0.213
-    assert all(figure.confirmed for figure in paper.values())
-    later = published(0.7)
-    assert later["FastMIPL", "", "mnist", 1].mean == 0.999
-    assert not any(f.confirmed for (m, *_), f in later.items() if m == "DEMIPL")
-    assert all(f.confirmed != f.source.endswith("as recalled, unconfirmed") for f in later.values())

@@ -1,15 +1,14 @@
-import textwrap
-
 import numpy as np
 import pytest
-from mipl.bench.code_version import code_version
-from mipl.bench.worker import run_cell
+from bench_methods import Tunable
 
 import mipl
+from mipl import registry
 from mipl.bench import Suite, load_suite, suite_names
+from mipl.bench.execution.worker import run_cell
+from mipl.bench.suite.scores import DEFAULT_SCORES, SCORES
 from mipl.datasets import min_max
 from mipl.errors import DataError
-from mipl.pll.plknn import PLkNNBags
 
 TOML = """
 datasets = ["digits", { load = "digits", label = "other digits", r = [4], options = { seed = 1 } }]
@@ -23,8 +22,8 @@ params = { embed = "maxmin" }
 [[methods]]
 method = "PL-kNN"
 label = "one"
-params = { k = 1 }
-on.digits = { k = 3 }
+params = { n_neighbors = 1 }
+on.digits = { n_neighbors = 3 }
 """
 
 
@@ -39,7 +38,7 @@ def test_a_toml_suite_expands_to_every_combination(tmp_path):
     assert suite.name == "mine"
     assert len(cells) == (2 + 1) * 2 * 2
     assert cells["digits", 1, 0, "PL-kNN (MaxMin)"].params == {"embed": "maxmin"}
-    assert cells["digits", 1, 0, "one"].params == {"k": 3}
+    assert cells["digits", 1, 0, "one"].params == {"n_neighbors": 3}
     assert cells["other digits", 4, 1, "one"].options == {"seed": 1}
     assert len({cell.key for cell in cells.values()}) == len(cells)
 
@@ -55,8 +54,8 @@ def test_a_yaml_suite_is_the_same_as_a_toml_suite(tmp_path):
 
 
 def test_an_estimator_in_a_python_list_is_the_same_cell_as_its_import_path():
-    suite = Suite(methods=[PLkNNBags(k=3)], datasets=["digits"], splits=1)
-    same = Suite(methods=[{"method": "mipl.pll.plknn:PLkNNBags", "params": {"k": 3}}], datasets=["digits"], splits=1)
+    suite = Suite(methods=[Tunable(depth=3)], datasets=["digits"], splits=1)
+    same = Suite(methods=[{"method": "bench_methods:Tunable", "params": {"depth": 3}}], datasets=["digits"], splits=1)
     (a,), (b,) = suite.cells().values(), same.cells().values()
     assert a.key == b.key
 
@@ -97,7 +96,7 @@ def test_selecting_keeps_the_cells_of_the_selection(tmp_path):
 
 
 def test_what_this_installation_lacks_is_left_out_of_a_packaged_suite_and_said(monkeypatch):
-    monkeypatch.setattr("mipl.registry._METHODS", {"PL-kNN": "mipl.pll.plknn:PLkNNBags"})
+    monkeypatch.setattr(registry, "_METHODS", {"PL-kNN": registry._METHODS["PL-kNN"]})
     said = []
     suite = load_suite("quick", said.append)
     assert {m.method for m in suite.methods} == {"PL-kNN"}
@@ -117,6 +116,13 @@ def test_what_this_installation_lacks_is_left_out_of_a_packaged_suite_and_said(m
         ('datasets = ["digits"]\nmethods = ["PL-kNN"]\ntrain_size = 70', "between 0 and 1"),
         ('datasets = ["digits"]\nmethods = []', "at least one method"),
         ("datasets = [", "not valid TOML"),
+        ('datasets = ["digits"]\nmethods = ["PL-kNN"]\nscores = ["f1"]', "unknown score 'f1'"),
+        ('datasets = ["digits"]\nmethods = ["PL-kNN"]\ndraw = "twice"', "use 'once' or 'per-split'"),
+        ('datasets = ["digits"]\nmethods = ["PL-kNN"]\nfirst_split = -1', "at least 0"),
+        (
+            'datasets = [{ load = "digits", options = { seed = 1 } }]\nmethods = ["PL-kNN"]\ndraw = "per-split"',
+            "leave it out",
+        ),
     ],
 )
 def test_a_wrong_suite_is_refused_with_the_reason(tmp_path, content, message):
@@ -125,36 +131,63 @@ def test_a_wrong_suite_is_refused_with_the_reason(tmp_path, content, message):
         load_suite(tmp_path / "wrong.toml")
 
 
-def test_the_code_version_follows_imports_but_not_comments(tmp_path, monkeypatch):
-    package = tmp_path / "made_up_package"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    (package / "unrelated.py").write_text("x = 1\n")
-    monkeypatch.syspath_prepend(tmp_path)
-
-    def version(method, helper):
-        (package / "method.py").write_text(textwrap.dedent(method))
-        (package / "helper.py").write_text(helper)
-        for cached in ("code_version", "_digest", "_source_file"):
-            getattr(__import__("mipl.bench.code_version", fromlist=[cached]), cached).cache_clear()
-        return code_version("made_up_package.method")
-
-    method = "def f():\n    from .helper import g\n    return g\n"
-    base = version(method, "def g(): return 1\n")
-    assert version(method, '"""Doc."""\n\ndef g():\n    """Doc."""\n    return 1  # one\n') == base
-    assert version(method, "def g(): return 2\n") != base
-    assert version(method.replace("return g", "return g()"), "def g(): return 1\n") != base
-    (package / "unrelated.py").write_text("x = 2\n")
-    assert version(method, "def g(): return 1\n") == base
-
-
 def test_min_max_scaling_is_fitted_on_the_training_bags_and_belongs_to_the_cell():
     spec = {"load": "digits", "scale": "min-max"}
     (scaled,) = Suite(methods=["SURE"], datasets=[spec], splits=1).cells().values()
     (raw,) = Suite(methods=["SURE"], datasets=["digits"], splits=1).cells().values()
     train, test = min_max(*mipl.load("digits", r=1).split(0.5, seed=0))
     model = mipl.make("SURE").fit(train.bags, train.candidates)
-    assert run_cell(scaled).accuracy == model.score(test.bags, test.labels)
+    assert run_cell(scaled).scores["accuracy"] == model.score(test.bags, test.labels)
     assert scaled.key != raw.key
     with pytest.raises(DataError, match="use 'min-max'"):
         Suite(methods=["SURE"], datasets=[{"load": "digits", "scale": "unit"}])
+
+
+# -------------------------------------------------------------------- scores, seeds and shares
+
+
+def test_scores_do_not_belong_to_the_identity_of_a_cell_and_accuracy_is_always_among_them():
+    suites = [Suite(methods=["PL-kNN"], datasets=["digits"], splits=1, **s) for s in ({}, {"scores": ["instance_ap"]})]
+    assert set(suites[0].scores) == set(DEFAULT_SCORES)
+    assert suites[1].scores == ("accuracy", "instance_ap")
+    (a,), (b,) = (suite.cells().values() for suite in suites)
+    assert a.key == b.key
+
+
+def test_bags_drawn_per_split_are_other_cells_than_bags_drawn_once():
+    common = {"methods": ["PL-kNN"], "datasets": ["digits"], "splits": 2}
+    once, anew = (Suite(**common, draw=draw).cells() for draw in ("once", "per-split"))
+    assert [cell.options for cell in once.values()] == [{}, {}]
+    assert [cell.options for cell in anew.values()] == [{"seed": 0}, {"seed": 1}]
+    assert not {c.key for c in once.values()} & {c.key for c in anew.values()}
+
+
+def test_a_file_cannot_be_drawn_anew(tmp_path):
+    mipl.MIPLDataset([np.zeros((2, 3))] * 4, [{0, 1}] * 4, labels=[0, 1, 0, 1]).save(tmp_path / "a.npz")
+    with pytest.raises(DataError, match="draws bags anew"):
+        Suite(methods=["PL-kNN"], datasets=[tmp_path / "a.npz"], draw="per-split")
+
+
+def test_a_data_set_may_have_a_share_of_training_bags_of_its_own():
+    datasets = [
+        {"load": "digits", "label": "a", "train_size": 0.7},
+        {"load": "digits", "label": "b", "train_size": 0.5},
+        {"load": "digits", "label": "c"},
+    ]
+    suite = Suite(methods=["PL-kNN"], datasets=datasets, splits=1, train_size=0.6)
+    assert [cell.train_size for cell in suite.cells().values()] == [0.7, 0.5, 0.6]
+    part = suite.select(train_size=0.7)
+    assert {place.dataset: cell.train_size for place, cell in part.cells().items()} == {"a": 0.7, "c": 0.7}
+    with pytest.raises(DataError, match="no data set with train_size"):
+        suite.select(datasets=["a", "b"], train_size=0.9)
+
+
+def test_the_flagship_suite_has_the_seeds_shares_and_groups_of_its_protocol():
+    suite = load_suite("flagship")
+    cells = suite.cells()
+    assert len(cells) == 12 * 3 * 5
+    assert {cell.split for cell in cells.values()} == {30, 31, 32, 33, 34}
+    assert all(cell.options["seed"] == cell.split for cell in cells.values())
+    groups = {(cell.train_size, cell.options.get("groups")) for cell in cells.values() if cell.dataset == "birdsong"}
+    assert groups == {(0.7, None), (0.7, 10), (0.5, None), (0.5, 2)}
+    assert set(suite.scores) < set(SCORES)

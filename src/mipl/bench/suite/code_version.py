@@ -63,7 +63,7 @@ def canonical(node: Any) -> str:
     if isinstance(node, list):
         return f"[{','.join(map(canonical, node))}]"
     if isinstance(node, ast.Constant):
-        return _canonical_value(node.value)
+        return f"Constant({_canonical_value(node.value)})"
     if not isinstance(node, ast.AST):
         return _canonical_value(node)
     parts = {name: value for name, value in ast.iter_fields(node) if name not in _SILENT_FIELDS}

@@ -74,7 +74,7 @@ def test_the_commands_print_tables_figures_status_and_a_report(tmp_path, store, 
     mipl_bench("report", "made.toml")
     page = (tmp_path / "docs" / "results.md").read_text()
     assert "We agree." in page
-    assert "Finished splits a figure: good & 100%_sure 4, PL-kNN (Mean) 4, PL-kNN (MaxMin) 3." in page
+    assert "Finished splits per figure: good & 100%_sure 4, PL-kNN (Mean) 4, PL-kNN (MaxMin) 3." in page
     assert "Run on at most 2 processors (made up)" in page
     for picture in re.findall(r"\]\((.+?\.svg)\)", page):
         assert (tmp_path / "docs" / picture).is_file()

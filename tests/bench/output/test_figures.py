@@ -44,3 +44,10 @@ def test_the_prior_figure_has_a_line_for_each_alpha_eps(tmp_path):
 def test_ranks_need_methods_with_the_same_problems(tmp_path):
     with pytest.raises(DataError, match="at least 3 methods"):
         draw(made(lambda place: place.method == WORSE), "ranks", [tmp_path / "r.svg"])
+
+
+def test_results_without_times_are_not_drawn_against_time(tmp_path):
+    chosen = Suite(methods=["PL-kNN"], datasets=["digits"], splits=1)
+    untimed = Results(chosen, [record(c, 0.5, fit_seconds=None) for c in chosen.cells().values()])
+    with pytest.raises(DataError, match="do not say how long"):
+        draw(untimed, "time", [tmp_path / "t.svg"])

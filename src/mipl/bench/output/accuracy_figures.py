@@ -76,10 +76,13 @@ def _prior_label(value: float) -> str:
 
 def draw_against_time(results: Results) -> Figure:
     """Accuracy against seconds of training, one panel per data set: means over splits and the r that all have."""
+    timed = [s for s in results.summaries.values() if not np.isnan(s.fit_seconds)]
+    if not timed:
+        raise DataError("nothing to draw against time: the results do not say how long fits took")
     figure, panels = _panels(results)
     styles = _styles(results)
     for dataset, ax in panels.items():
-        summaries = [s for s in results.summaries.values() if s.dataset == dataset]
+        summaries = [s for s in timed if s.dataset == dataset]
         every_r = {s.r for s in summaries}
         common = {r for r in every_r if {s.method for s in summaries if s.r == r} == {s.method for s in summaries}}
         for m in results.suite.methods:

@@ -53,11 +53,11 @@ def _remarks(table: Table, bold: str) -> list[str]:
 
 def _markdown(table: Table) -> str:
     def cell(entry: Entry) -> str:
-        text = _written(entry).strip().replace("|", r"\|").replace("*", r"\*")
+        text = _escaped_for_markdown(_written(entry).strip())
         return (f"**{text}**" if entry.bold and text else text) + _MARKERS[entry.marker]
 
     width = len(table.header)
-    lines = ["| " + " | ".join(table.header) + " |"]
+    lines = ["| " + " | ".join(map(_escaped_for_markdown, table.header)) + " |"]
     lines.append("|" + "|".join("---" if i < table.names else ":---:" for i in range(width)) + "|")
     for row in table.rows:
         cells = (
@@ -72,7 +72,7 @@ def _latex(table: Table) -> str:
     """Write a table environment; the document needs the package booktabs."""
 
     def cell(entry: Entry) -> str:
-        text = _escape(_written(entry).strip())
+        text = _escaped_for_latex(_written(entry).strip())
         return (rf"\textbf{{{text}}}" if entry.bold else text) + _LATEX_MARKERS[entry.marker]
 
     width = len(table.header)
@@ -80,17 +80,17 @@ def _latex(table: Table) -> str:
     lines = [
         r"\begin{table}",
         r"\centering\scriptsize",
-        rf"\caption{{{_escape(' '.join([table.caption, *remarks]))}}}",
+        rf"\caption{{{_escaped_for_latex(' '.join([table.caption, *remarks]))}}}",
         rf"\begin{{tabular}}{{{'l' * table.names}{'c' * (width - table.names)}}}",
         r"\toprule",
-        " & ".join(_escape(name) for name in table.header) + r" \\",
+        " & ".join(_escaped_for_latex(name) for name in table.header) + r" \\",
         r"\midrule",
     ]
     for i, row in enumerate(table.rows):
         if row.rule and i > 0 and not table.rows[i - 1].is_heading:
             lines.append(r"\midrule")
         if row.is_heading:
-            heading = _escape(_written(row.entries[0]))
+            heading = _escaped_for_latex(_written(row.entries[0]))
             lines += [rf"\multicolumn{{{width}}}{{c}}{{{heading}}} \\", r"\midrule"]
         else:
             lines.append(" & ".join(cell(e) for e in row.entries) + r" \\")
@@ -101,7 +101,7 @@ def _text(table: Table) -> str:
     width = len(table.header)
     full = [row.entries for row in table.rows if not row.is_heading]
     # Accuracies stand one under the other from the left, with room for the star of the best; counts from the right.
-    left = [i < table.names or any(entries[i].has_std for entries in full) for i in range(width)]
+    left = [i < table.names or any(entries[i].std is not None for entries in full) for i in range(width)]
 
     def cell(i: int, entry: Entry) -> str:
         star = ("*" if entry.bold else " ") if left[i] and i >= table.names else ""
@@ -139,7 +139,11 @@ def _csv(table: Table) -> str:
     return out.getvalue()
 
 
-def _escape(text: str) -> str:
+def _escaped_for_markdown(text: str) -> str:
+    return text.replace("|", r"\|").replace("*", r"\*")
+
+
+def _escaped_for_latex(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -110,7 +111,7 @@ def _coverage(results: Results) -> list[str]:
     problems = len(results.problems)
     partly = [f"{name} ({len(counts)} of {problems})" for name, counts in finished.items() if len(counts) < problems]
     missing = [m.name for m in results.suite.methods if m.name not in finished]
-    lines = [f"Finished splits a figure: {', '.join(words)}."]
+    lines = [f"Finished splits per figure: {', '.join(words)}."]
     if partly:
         lines.append(f"Only on a part of the data sets and r: {', '.join(partly)}.")
     if missing:
@@ -124,7 +125,8 @@ def _figures(results: Results) -> dict[str, str]:
     if len({m.params.get("alpha_eps") for m in results.suite.methods} - {None}) > 1:
         return {"prior": "Accuracy against r for each Dirichlet prior"}
     figures = {"r": "Accuracy against the number of false positive labels"} if several_r else {}
-    figures["time"] = "Accuracy against seconds to fit"
+    if any(not math.isnan(s.fit_seconds) for s in results.summaries.values()):
+        figures["time"] = "Accuracy against seconds to fit"
     if any(s.test is not None and s.test.verdict != "untested" for s in results.summaries.values()):
         figures["wins"] = f"{results.suite.reference} against each other method"
     return figures

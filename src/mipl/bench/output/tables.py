@@ -99,9 +99,7 @@ def scores_table(results: Results) -> Table:
             named = [Entry(dataset), *_r_entry(r, all_r), *([Entry(s.method)] if several_methods else [])]
             accuracy = [Entry(s.accuracy.mean, s.accuracy.std), Entry(s.accuracy.lowest)]
             scores = [_score(s, name) for name in others]
-            rows.append(
-                Row([*named, Entry(s.n), *accuracy, *scores, _known(s.fit_cpu_seconds, ".0f")], rule=i == 0 < len(rows))
-            )
+            rows.append(Row([*named, Entry(s.n), *accuracy, *scores, _known(s.fit_cpu_seconds, ".0f")], rule=i == 0))
     names = ["data", *(["r"] if len(all_r) > 1 else []), *(["method"] if several_methods else [])]
     return Table(
         caption=f"Scores of {', '.join(m.name for m in suite.methods)}: means over {_splits(results)}.",

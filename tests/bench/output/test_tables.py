@@ -110,7 +110,13 @@ def test_the_table_of_scores_has_means_the_worst_split_and_processor_time():
     assert second == ["second", 2, pytest.approx(0.7), 0.6, None, 1.0, "", 3.0]
     assert table.rows[1].entries[5].count == 1
     text = render(table, "text")
-    for words in ("1.000 (1)", "–: not computed.", "Empty: not defined", "splits that have the score"):
+    for words in (
+        "1.000 (1)",
+        "–: not computed.",
+        "Empty: not defined",
+        "AP: average precision",
+        "splits that have the score",
+    ):
         assert words in text
     assert r"| first\* |" in render(table, "markdown")
 

@@ -70,7 +70,7 @@ class Table:
     names : int, default=1
         How many columns at the left name the row.
     legend : str, default=""
-        What the markers mean.
+        What markers or columns mean.
     best : str, default=""
         What bold print is the best of, as "mean"; "" where nothing is bold.
     notes : list of str, default=[]

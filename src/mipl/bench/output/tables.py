@@ -91,6 +91,7 @@ def scores_table(results: Results) -> Table:
     """All scores that the suite asks for, one row for each data set, r and method, and the processor time of a fit."""
     suite = results.suite
     several_methods, all_r = len(suite.methods) > 1, _all_r(results)
+    # Accuracy has columns of its own, and needs no legend.
     others = [name for name in suite.scores if name != "accuracy"]
     rows: list[Row] = []
     for dataset, r in results.problems:
@@ -106,6 +107,7 @@ def scores_table(results: Results) -> Table:
         header=[*names, "splits", "accuracy", "worst", *(SCORES[name].heading for name in others), "CPU s"],
         rows=rows,
         names=len(names),
+        legend="; ".join(f"{SCORES[name].heading}: {SCORES[name].meaning}" for name in others),
         notes=[*_score_notes(rows), *results.notes()],
     )
 

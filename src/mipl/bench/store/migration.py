@@ -28,8 +28,12 @@ RENAMED_PARAMETERS: dict[str, dict[str, str]] = {
     "MIPLGP-uniform": _MIPLGP,
     "MIPLGP-naive": _MIPLGP,
     "PL-kNN": _NEIGHBOURS,
-    "GM-PLL": _NEIGHBOURS,
-    "PL-AGGD": _NEIGHBOURS,
+    "GM-PLL": {**_NEIGHBOURS, "nu": "unary_weight"},
+    "PL-AGGD": {**_NEIGHBOURS, "width": "lengthscale"},
+    "SURE": {"width": "lengthscale"},
+    "LSB-CMM": {"stick_iter": "max_stick_iter"},
+    "LM-VGPMIL": {"open_iter": "n_open_iter"},
+    "MIVAE": {"latent": "latent_dim", "hidden": "hidden_dim"},
 }
 #: old name of a method -> today's
 RENAMED_METHODS: dict[str, str] = {}

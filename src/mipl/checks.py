@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import pickle
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,10 @@ def mipl_checks() -> Iterator[Callable[[MIPLClassifier], None]]:
     yield check_data_set_equals_its_parts
     yield check_labels_by_name
     yield check_features_by_name
+    yield check_equal_votes_are_a_candidate_set
+    yield check_nothing_known_means_all_classes
+    yield check_a_background_class_is_accepted
+    yield check_sample_weights_of_one_change_nothing
     yield check_saving_and_pickling_change_nothing
     yield check_bad_input_is_refused
 
@@ -339,6 +344,69 @@ def check_features_by_name(estimator: MIPLClassifier) -> None:
     ):
         who = f"predict_proba of {type(estimator).__name__}"
         _assert_refused(who, what, DataError, lambda: estimator.predict_proba(bags), repr(feature))  # noqa: B023
+
+
+# -------------------------------------------------------------------- votes, unknown labels, background, weights
+
+
+def check_equal_votes_are_a_candidate_set(estimator: MIPLClassifier) -> None:
+    """Votes are accepted, by methods that only use sets with a warning; equal votes are a plain candidate set."""
+    bags, candidates, _ = small_problem()
+    by_mask = _seeded(estimator).fit(bags, candidates).predict_proba(bags)
+    votes = np.where(candidates, np.random.default_rng(0).integers(1, 9, candidates.shape), 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        equal = _seeded(estimator).fit(bags, 2.0 * candidates).predict_proba(bags)
+        _assert_probabilities("predict_proba after a fit with votes", _seeded(estimator).fit(bags, votes), bags)
+    assert np.allclose(equal, by_mask, atol=_TOLERANCE), "two votes for each candidate differ from the candidate set"
+
+
+def check_nothing_known_means_all_classes(estimator: MIPLClassifier) -> None:
+    """None in the place of a candidate set is the set of all classes."""
+    bags, candidates, _ = small_problem()
+    unknown = np.arange(len(bags)) % 5 == 0
+    sets = [None if nothing else np.flatnonzero(row).tolist() for row, nothing in zip(candidates, unknown, strict=True)]
+    by_none = _seeded(estimator).fit(bags, sets)
+    by_mask = _seeded(estimator).fit(bags, candidates | unknown[:, None])
+    same = np.array_equal(by_none.predict_proba(bags), by_mask.predict_proba(bags))
+    assert same, "None in the place of a candidate set differs from the set of all classes"
+
+
+def check_a_background_class_is_accepted(estimator: MIPLClassifier) -> None:
+    """A class may be declared the background; one that is no class is refused."""
+    bags, candidates, _ = small_problem()
+    fitted = clone(estimator).fit(bags, candidates, background=1)
+    _assert_probabilities("predict_proba after a fit with a background class", fitted, bags)
+    _assert_refused(
+        type(estimator).__name__,
+        "a background that is no class",
+        DataError,
+        lambda: clone(estimator).fit(bags, candidates, background=7),
+        "7",
+    )
+
+
+def check_sample_weights_of_one_change_nothing(estimator: MIPLClassifier) -> None:
+    """Sample weights are used or refused with a ParameterError; used, ones are the same as none."""
+    bags, candidates, _ = small_problem()
+    weighted = _seeded(estimator)
+    try:
+        weighted.fit(bags, candidates, sample_weight=np.ones(len(bags)))
+    except ParameterError:
+        return
+    plain = _seeded(estimator).fit(bags, candidates)
+    same = np.allclose(weighted.predict_proba(bags), plain.predict_proba(bags), atol=_TOLERANCE)
+    assert same, "sample weights of one change the answers"
+
+
+def _assert_probabilities(what: str, model: MIPLClassifier, bags: Bags) -> None:
+    proba = model.predict_proba(bags)
+    assert proba.shape == (len(bags), len(model.classes_)), f"{what} has shape {proba.shape}"
+    valid = np.isfinite(proba).all() and (proba >= 0).all() and np.abs(proba.sum(axis=1) - 1).max() < _TOLERANCE
+    assert valid, f"rows of {what} are no probabilities"
+
+
+# -------------------------------------------------------------------- files and bad input
 
 
 def check_saving_and_pickling_change_nothing(estimator: MIPLClassifier) -> None:

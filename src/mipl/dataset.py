@@ -295,9 +295,9 @@ class MIPLDataset:
         """The columns of the paper's table of data sets, as a dictionary.
 
         ``positive`` is the share of instances of a target class in percent, None where instance labels are unknown;
-        ``candidates`` is the mean size of a candidate set. Only where there is something to say: ``weights`` is the mean
-        sum of a bag's weights, ``background`` the background class, and ``outside`` the number of bags whose true label
-        is not among their candidates.
+        ``candidates`` is the mean size of a candidate set. Only where there is something to say, ``weights`` is the
+        mean sum of a bag's weights, ``background`` the background class, and ``outside`` the number of bags whose true
+        label is not among their candidates.
         """
         sizes = self.bags.sizes
         positive = None
@@ -372,9 +372,7 @@ def _check_labels(labels: Any, classes: NDArray[Any], ids: NDArray[Any]) -> NDAr
 def _check_candidate_weights(weights: ArrayLike, mask: NDArray[np.bool_], ids: NDArray[Any]) -> NDArray[np.float64]:
     array = np.asarray(weights)
     if array.shape != mask.shape or array.dtype.kind not in "biuf":
-        raise DataError(
-            f"candidate_weights must be numbers of shape {mask.shape}, as the candidates, got {array.dtype} {array.shape}"
-        )
+        raise DataError(f"candidate_weights must be numbers of shape {mask.shape}, got {array.dtype} {array.shape}")
     array = check_weights(array, ids)
     differ = np.argwhere((array > 0) != mask)
     if len(differ):

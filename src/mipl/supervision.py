@@ -84,7 +84,7 @@ def check_sample_weight(
     array = np.asarray(sample_weight)
     if array.shape != (m,) or array.dtype.kind not in "biuf":
         raise DataError(
-            f"sample_weight has shape {array.shape} and type {array.dtype} for {m} bags; there must be one number per bag"
+            f"sample_weight has shape {array.shape} and type {array.dtype} for {m} bags; pass one number per bag"
         )
     array = array.astype(np.float64)
     bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mipl.errors import DataError
 from mipl.votes import as_label, read_entry
@@ -153,12 +153,33 @@ def _parse_matrix(array: NDArray[Any], classes: NDArray[Any] | None, bag_ids: An
         raise DataError(f"{len(names)} class names for a candidate mask with {array.shape[1]} columns")
     if ((array == 0) | (array == 1)).all():
         return array.astype(bool), None, names
-    weights = check_weights(array, bag_ids)
+    weights = _as_weights(array, bag_ids)
     return weights > 0, weights, names
 
 
-def check_weights(weights: NDArray[Any], bag_ids: Sequence[Any] | NDArray[Any] | None = None) -> NDArray[np.float64]:
-    """The (m, q) weights as float64; a negative, infinite or missing one is an error that names its bag."""
+def check_weights(
+    weights: ArrayLike, mask: NDArray[np.bool_], bag_ids: Sequence[Any] | NDArray[Any] | None = None
+) -> NDArray[np.float64]:
+    """The weights (m, q) of candidates as float64: positive where the mask (m, q) is true, else zero.
+
+    Raises
+    ------
+    DataError
+        The weights have another shape, or one is not finite, is negative, or does not agree with the mask.
+    """
+    array = np.asarray(weights)
+    if array.shape != mask.shape or array.dtype.kind not in "biuf":
+        raise DataError(f"candidate_weights must be numbers of shape {mask.shape}, got {array.dtype} {array.shape}")
+    array = _as_weights(array, bag_ids)
+    differ = np.argwhere((array > 0) != mask)
+    if len(differ):
+        i, c = differ[0]
+        name, what = bag_name(i, bag_ids), "a candidate" if mask[i, c] else "no candidate"
+        raise DataError(f"{name}, class {c} has the weight {array[i, c]:g} and is {what}; make them agree")
+    return array
+
+
+def _as_weights(weights: NDArray[Any], bag_ids: Any) -> NDArray[np.float64]:
     array = weights.astype(np.float64)
     bad = np.argwhere(~(np.isfinite(array) & (array >= 0)))
     if len(bad):

@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
-from mipl.dataset import MIPLDataset
 from mipl.errors import DataError, ParameterError
 from mipl.persistence import load_model
+from mipl.small_problems import small_dataset, small_problem
 
 __all__ = ["check_mipl_estimator", "mipl_checks", "small_dataset", "small_problem"]
 
@@ -73,54 +72,6 @@ def mipl_checks() -> Iterator[Callable[[MIPLClassifier], None]]:
     yield check_sample_weights_of_one_change_nothing
     yield check_saving_and_pickling_change_nothing
     yield check_bad_input_is_refused
-
-
-def small_problem(
-    q: int = 3, m: int = 24, d: int = 4, seed: int = 7
-) -> tuple[Bags, NDArray[np.bool_], NDArray[np.int64]]:
-    """Make m bags of 1 to 5 instances, some near the class centre, the rest around the origin; two candidates each.
-
-    Parameters
-    ----------
-    q : int, default=3
-        Number of classes, at most d.
-    m : int, default=24
-        Number of bags.
-    d : int, default=4
-        Number of features.
-    seed : int, default=7
-        Of all that is random.
-
-    Returns
-    -------
-    bags : Bags
-    candidates : (m, q) bool
-    labels : (m,) int
-    """
-    rng = np.random.default_rng(seed)
-    labels = np.arange(m) % q
-    candidates = np.zeros((m, q), dtype=bool)
-    candidates[np.arange(m), labels] = True
-    candidates[np.arange(m), (labels + rng.integers(1, q, m)) % q] = True
-    bags = []
-    for label in labels:
-        size = rng.integers(1, 6)
-        bag = 0.3 * rng.standard_normal((size, d))
-        bag[: rng.integers(1, size + 1), label] += 2.0
-        bags.append(bag.astype(np.float32))
-    return Bags.from_list(bags), candidates, labels
-
-
-def small_dataset() -> MIPLDataset:
-    """The `small_problem` as a data set with names: of classes (not in alphabetical order), of features and of bags."""
-    bags, candidates, labels = small_problem()
-    return MIPLDataset(
-        Bags(bags.instances, bags.offsets, feature_names=["width", "height", "weight", "age"]),
-        candidates,
-        labels=labels,
-        classes=["cat", "ant", "bee"],
-        bag_ids=[f"animal-{i}" for i in range(len(bags))],
-    )
 
 
 # -------------------------------------------------------------------- parameters

@@ -88,7 +88,7 @@ class MIPLDataset:
         ids = _check_bag_ids(bag_ids, len(self.bags))
         mask, weights, names = parse_votes(candidates, classes, bag_ids=ids)
         if candidate_weights is not None:
-            weights = _check_candidate_weights(candidate_weights, mask, ids)
+            weights = check_weights(candidate_weights, mask, ids)
         self.bag_ids = _frozen(ids)
         self.candidates = _frozen(mask)
         self.classes = _frozen(names)
@@ -367,19 +367,6 @@ def _frozen(array: ArrayOrNone) -> ArrayOrNone:
 def _check_labels(labels: Any, classes: NDArray[Any], ids: NDArray[Any]) -> NDArray[np.int64] | None:
     index = None if labels is None else parse_labels(labels, classes, bag_ids=ids)
     return index if index is not None and (index >= 0).any() else None
-
-
-def _check_candidate_weights(weights: ArrayLike, mask: NDArray[np.bool_], ids: NDArray[Any]) -> NDArray[np.float64]:
-    array = np.asarray(weights)
-    if array.shape != mask.shape or array.dtype.kind not in "biuf":
-        raise DataError(f"candidate_weights must be numbers of shape {mask.shape}, got {array.dtype} {array.shape}")
-    array = check_weights(array, ids)
-    differ = np.argwhere((array > 0) != mask)
-    if len(differ):
-        i, c = differ[0]
-        what = "a candidate" if mask[i, c] else "no candidate"
-        raise DataError(f"{bag_name(i, ids)}, class {c} has the weight {array[i, c]:g} and is {what}; make them agree")
-    return array
 
 
 def _check_instance_labels(labels: ArrayLike | None, bags: Bags, q: int, ids: NDArray[Any]) -> NDArray[np.int64] | None:

@@ -3,11 +3,11 @@
 Columns: ``bag_id``, ``candidates`` (``"a|b"``, with votes or weights ``"a:3|b:1"``; empty where nothing is known, so
 that all classes are candidates; see `mipl.votes.read_entry` for names with a ``:``), optionally ``label`` (empty where
 unknown), ``instance_label`` (class index, q for negative, -1 for unknown) and ``group`` (an integer); all others are
-features, and their names are the feature names; only ``f0, f1, ...`` stand for features without names. Rows of a bag may
-lie anywhere; candidates, label and group must agree in all of them or be empty after the first. What the columns would
-lose (a class that is nobody's candidate, an order of classes other than sorted, the background class, ids that only look
-like numbers, the shape of an instance, features that are indeed called ``f0, f1, ...``) stands in a first line
-``# mipl {json}``, written only where it is needed.
+features, and their names are the feature names; only ``f0, f1, ...`` stand for features without names. Rows of a bag
+may lie anywhere; candidates, label and group must agree in all of them or be empty after the first. What the columns
+would lose (a class that is nobody's candidate, an order of classes other than sorted, the background class, ids that
+only look like numbers, the shape of an instance, features that are indeed called ``f0, f1, ...``) stands in a first
+line ``# mipl {json}``, written only where it is needed.
 """
 
 from __future__ import annotations

@@ -20,11 +20,7 @@ _SKIP = re.compile(r'skip="[^"]+"')
 UNFINISHED = {
     f"docs/{name}.md": pytest.mark.xfail(reason=reason, strict=True, run=run)
     for name, reason, run in [
-        ("baggp", "mipl, train and test are not defined on the page", True),
-        ("bench", "MyMethod is not defined on the page", True),
         ("datasets", "mnist would be downloaded; X, y and bags are not defined on the page", False),
-        ("multi-instance-methods", "bags, y and train are not defined on the page", True),
-        ("partial-label-methods", "Z and candidates are not defined on the page", True),
     ]
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from mipl.dataset import MIPLDataset
 from mipl.errors import DataError, ParameterError
 from mipl.parameters import check_parameters
 from mipl.persistence import save_model
-from mipl.supervision import Supervision, background_column, check_groups, check_sample_weight
+from mipl.supervision import Supervision, background_column, check_groups, check_sample_weight, warn_sets_only
 
 __all__ = ["MIPLClassifier", "restrict_to_candidates"]
 
@@ -71,12 +70,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if supervision.sample_weight is not None:
             raise ParameterError(f"{who} cannot weight bags; fit it without sample_weight")
         if supervision.weights is not None:
-            warnings.warn(
-                f"{who} uses candidate sets only: a label with any positive weight is a candidate, and how large the "
-                "weight is does not matter",
-                UserWarning,
-                stacklevel=3,  # the caller of fit
-            )
+            warn_sets_only(who, stacklevel=4)
         self._fit(bags, supervision.candidates)
 
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from mipl.candidates import bag_name
 from mipl.errors import DataError
 
-__all__ = ["Supervision", "background_column", "check_groups", "check_sample_weight"]
+__all__ = ["Supervision", "background_column", "check_groups", "check_sample_weight", "warn_sets_only"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,3 +95,12 @@ def check_sample_weight(
     if not array.any():
         raise DataError("all sample weights are zero, so no bag counts")
     return array
+
+
+def warn_sets_only(method: str, stacklevel: int = 3) -> None:
+    """Say that a method makes no use of weights; a `stacklevel` of 3 points at the caller of the caller's `fit`."""
+    warnings.warn(
+        f"{method} uses candidate sets only: every label with a positive weight is a candidate, whatever the weight",
+        UserWarning,
+        stacklevel=stacklevel,
+    )

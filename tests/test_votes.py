@@ -42,6 +42,7 @@ def test_names_that_look_like_votes_are_names_where_the_classes_are_known(labels
         ("chr:1|chr:2", ["chr:1", "chr:2"], ["chr:1", "chr:2"]),  # rule 1
         ("chr:1:5", ["chr:1", "chr:2"], {"chr:1": 5.0}),  # rule 2 with the last colon
         ("chr:1|owl", ["chr", "chr:1", "owl"], ["chr:1", "owl"]),
+        ("chr:1|owl:2", ["chr", "chr:1", "owl"], {"chr": 1.0, "owl": 2.0}),  # rule 2: not every part is a class
         ("chr:7", ["chr", "chr:1"], {"chr": 7.0}),
         (":3", None, [":3"]),
         ("owl:1_0", None, ["owl:1_0"]),

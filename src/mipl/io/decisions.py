@@ -1,9 +1,9 @@
 """Decisions of a person about single bags: the small CSV that the page of a `Resolution` exports, and its way back.
 
-Columns ``bag_id,decision``. A decision is the name of a class, or ``none of these`` where no candidate is right; an empty
-one is no decision. A spreadsheet runs a cell that begins with ``= + - @`` as a formula, so such a cell has an apostrophe
-before it, which reading takes off; so has one that is empty, begins with an apostrophe, or is a class that is really
-called ``none of these``.
+Columns ``bag_id,decision``. A decision is the name of a class, or ``none of these`` where no candidate is right; an
+empty one is no decision. A spreadsheet runs a cell that begins with ``= + - @`` as a formula, so such a cell has an
+apostrophe before it, which reading takes off; so has one that is empty, begins with an apostrophe, or is a class that
+is really called ``none of these``.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def read_decisions(path: str | Path) -> dict[str, str | None]:
 def apply_decisions(dataset: MIPLDataset, decisions: Mapping[str, str | None]) -> MIPLDataset:
     """Take decisions as certain: a decided bag has that one candidate.
 
-    Bags marked "none of these" are left out, as nothing that is known of their label holds. True labels that the data set
-    has stay as they are, also where a decision contradicts them.
+    Bags marked "none of these" are left out, as nothing that is known of their label holds. True labels that the data
+    set has stay as they are, also where a decision contradicts them.
 
     Parameters
     ----------
@@ -99,7 +99,8 @@ def apply_decisions(dataset: MIPLDataset, decisions: Mapping[str, str | None]) -
     unknown = [bag for bag in decisions if bag not in row]
     if unknown:
         raise DataError(f"decisions about bags that are not in the data: {_listed(unknown)}; is it the right file?")
-    strange = [f"{label!r} (bag {bag!r})" for bag, label in decisions.items() if label is not None and label not in column]
+    labels = [(bag, label) for bag, label in decisions.items() if label is not None]
+    strange = [f"{label!r} (bag {bag!r})" for bag, label in labels if label not in column]
     if strange:
         raise DataError(
             f"decisions for classes that are not in the data: {', '.join(strange[:_SHOWN])}{_more(strange)}; "

@@ -22,12 +22,12 @@ def page_bytes(n_bags: int) -> int:
 
 
 def embedded_json(value: Any) -> str:
-    """JSON that is safe inside a <script> element, whatever the names of bags and classes are.
+    r"""JSON that is safe inside a <script> element, whatever the names of bags and classes are.
 
     Everything but ASCII is escaped, and so are ``< > &``: no text can end the element or begin a comment in it.
 
     >>> embedded_json(["</script>", "é"])
-    '["\\\\u003c/script\\\\u003e","\\\\u00e9"]'
+    '["\\u003c/script\\u003e","\\u00e9"]'
     """
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

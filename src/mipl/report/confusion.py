@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Pair", "confused_pairs"]
 
-_LEAST = 0.05  # expected mix-ups below which a pair is not worth a line
+_LEAST = 0.2  # expected mix-ups below which a pair is not worth a line
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ _ONE = 1_000  # probabilities are whole numbers of this
 class Evidence:
     """The instances that are drawn.
 
-    `details` has, by the row of the list, ``[sheet, first tile, instances, for the label, for the second label]``: numbers of
-    the instances in their bag, and their probabilities out of 1,000, or None where instances were not judged.
+    `details` has, by the row of the list, ``[sheet, first tile, instances, for the label, for the second label]``: the
+    numbers of instances in their bag, and their probabilities out of 1,000, or None where instances were not judged.
     """
 
     kind: str
@@ -96,10 +96,8 @@ def _groups(priority: NDArray[np.int64], sizes: NDArray[np.int64]) -> list[NDArr
     return groups
 
 
-def _shown(
-    resolution: Resolution, bag: int, label: NDArray[np.int64], second: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """The instances of a bag that are drawn: the strongest for the label first, the strongest for the second among them."""
+def _shown(resolution: Resolution, bag: int, label: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The instances of a bag that are drawn: the strongest for the label first, and the second label's strongest."""
     size = int(resolution.bags.sizes[bag])
     if resolution.instance_probabilities is None:
         return np.arange(min(size, _INSTANCES))

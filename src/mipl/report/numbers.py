@@ -6,9 +6,9 @@ __all__ = ["percent"]
 
 
 def percent(share: float) -> str:
-    """A percentage with one decimal at most, which never rounds to a certainty that it is not.
+    r"""A percentage with one decimal at most, which never rounds to a certainty that it is not.
 
-    >>> [percent(share).replace("\\u00a0", " ") for share in (0.9999, 1.0, 0.974, 0.0001, 0.0)]
+    >>> [percent(share).replace("\u00a0", " ") for share in (0.9999, 1.0, 0.974, 0.0001, 0.0)]
     ['over 99.9 %', '100 %', '97.4 %', 'under 0.1 %', '0 %']
     """
     if 0.9995 <= share < 1:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["PAGES", "render_page", "write_page"]
 
 #: The suffixes of pages.
-PAGES = (".html", ".htm")
+PAGES = (".html",)
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("drawing.js", "decisions.js", "page.js")
 _OF_ROWS = 0.6  # the part of a page that the list may take before pictures get the rest
@@ -80,7 +80,7 @@ def render_page(
     notes : mapping from str to anything, default=None
         What to say about how the answers were made: ``{"parameters": model.get_params(), "command": "mipl ..."}``.
     decisions : mapping from str to str or None, default=None
-        Decisions that were taken already, as `mipl.io.decisions.read_decisions` gives them; the page exports them again.
+        Decisions that were taken already, as `mipl.io.decisions.read_decisions` gives them; the page exports them too.
     """
     budget = page_bytes(len(resolution)) - _FIXED
     listed = bag_rows(resolution, int(_OF_ROWS * budget))
@@ -135,15 +135,19 @@ def data_key(resolution: Resolution) -> str:
     digest = hashlib.blake2b(digest_size=12)
     names = [resolution.bag_ids.tolist(), resolution.classes.tolist()]
     digest.update(json.dumps(names).encode())
-    digest.update(np.ascontiguousarray(resolution.offsets))
-    digest.update(np.ascontiguousarray(resolution.bags.instances))
+    digest.update(np.ascontiguousarray(resolution.offsets).data)
+    digest.update(np.ascontiguousarray(resolution.bags.instances).data)
     return digest.hexdigest()
 
 
 @cache
 def _template() -> Template:
     environment = Environment(
-        loader=FileSystemLoader(_FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters["percent"] = percent
     environment.filters["count"] = lambda number: f"{number:,}"

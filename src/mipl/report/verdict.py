@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import binom
 
-from mipl.report.numbers import percent
 from mipl.report.certainty import DOUBTFUL, SURE, known_right, levels
+from mipl.report.numbers import percent
 
 if TYPE_CHECKING:
     from mipl.resolution import Resolution
@@ -51,8 +51,8 @@ def verdict_of(resolution: Resolution, trust: str | None = None) -> Verdict:
     return Verdict(
         headline=f"{_bags(m)} {'labelled' if resolution.candidates is None else 'resolved'}: {_headline(count.sure, m)}"
         + (f", {count.doubtful:,} {'is' if count.doubtful == 1 else 'are'} doubtful." if count.doubtful else "."),
-        made=f"{resolution.method or 'The model'} chose the most probable label of each bag {among}. An answer is called "
-        f"sure from {percent(SURE)} on, and doubtful below {percent(DOUBTFUL)}.",
+        made=f"{resolution.method or 'The model'} chose the most probable label of each bag {among}. An answer is "
+        f"called sure from {percent(SURE)} on, and doubtful below {percent(DOUBTFUL)}.",
         expected=f"By its own probabilities {percent(1 - mistakes / m)} of the labels are right; "
         f"{_about(mistakes)} of {m:,} would be wrong.",
         trust=_trust(resolution) if trust is None else trust,

@@ -29,8 +29,8 @@ def is_text(bags: Bags) -> bool:
 class Words:
     """Instances (n, d) as lists of ``[word, weight, side]``, heaviest first.
 
-    A word is a position in the vocabulary, its weight a whole number up to 100, and its side 1 where it is typical of the
-    label of the bag, 2 where of the second label, else 0.
+    A word is a position in the vocabulary, its weight a whole number up to 100, and its side 1 where it is typical of
+    the label of the bag, 2 where of the second label, else 0.
 
     Parameters
     ----------

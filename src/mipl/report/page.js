@@ -18,7 +18,7 @@ class BagList {
     this.texts = data.rows.map((row) => [row[0], ...row[3].slice(0, 8).map((c) => data.names[c])].join("\n").toLowerCase());
     this.fillLabels();
     root.addEventListener("click", (event) => this.clicked(event));
-    root.querySelector(".tools").addEventListener("input", () => this.show(0));
+    for (const tool of Object.values(this.tools)) tool.addEventListener(tool.options ? "change" : "input", () => this.show(0));
     root.querySelector(".tools").addEventListener("submit", (event) => event.preventDefault());
     this.list.addEventListener("keydown", (event) => this.pressed(event));
     for (const part of root.querySelectorAll(".tools, .decided, .pages")) part.hidden = false;

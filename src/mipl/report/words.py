@@ -15,7 +15,9 @@ _WORDS = 8  # words of an instance
 _FEWEST = 8  # features that a vocabulary has at least
 _EMPTY = 0.6  # share of zeros from which named, non-negative features are taken for words
 _SAMPLE = 5_000
-_FACTOR = 2.0  # how much heavier a word is with one label than with the other, and than anywhere, to speak for it
+# A word speaks for a label if it is heavier there than _FACTOR times with the other label plus _FLOOR times its usual
+# weight: a common word that differs by chance speaks for nobody.
+_FACTOR, _FLOOR = 2.0, 0.75
 
 
 def is_text(bags: Bags) -> bool:
@@ -72,9 +74,9 @@ class Words:
         return self._vocabulary.setdefault(j, len(self._vocabulary))
 
     def _side(self, j: int, label: int, second: int) -> int:
-        usual = self._usual[j]
+        floor = _FLOOR * self._usual[j]
         of_label = self._typical[label, j]
-        of_second = usual if second < 0 else self._typical[second, j]
-        if of_label > _FACTOR * max(of_second, usual):
+        of_second = self._usual[j] if second < 0 else self._typical[second, j]
+        if of_label > _FACTOR * of_second + floor:
             return 1
-        return 2 if of_second > _FACTOR * max(of_label, usual) else 0
+        return 2 if of_second > _FACTOR * of_label + floor else 0

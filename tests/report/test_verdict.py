@@ -41,8 +41,8 @@ def test_the_expected_mistakes_are_the_missing_probability():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (10, "taken at their word"),
-        (15, "taken at their word"),
+        (10, "nothing here speaks against them"),
+        (15, "nothing here speaks against them"),
         (20, "too optimistic"),
         (2, "more careful than they need to be"),
     ],
@@ -54,7 +54,7 @@ def test_known_labels_say_how_far_to_trust(wrong, words):
 
 
 def test_one_mistake_among_a_few_sure_answers_is_no_proof():
-    assert "taken at their word" in verdict_of(two_classes([0.996] * 35, wrong=1)).trust
+    assert "nothing here speaks against them" in verdict_of(two_classes([0.996] * 35, wrong=1)).trust
 
 
 def test_without_labels_it_says_so():

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BagRows", "bag_rows", "page_names"]
 
-_BARS = 8  # candidates that are drawn with their probability
+_FEWEST_BARS, _MOST_BARS = 4, 8  # candidates that are drawn with their probability; beyond the fewest, likely ones only
+_LIKELY = 0.005
 _ONE = 10_000  # probabilities are whole numbers of this
 
 
@@ -24,7 +25,8 @@ class BagRows:
     """The rows of the list, the bags (k,) that they are, and their size in bytes.
 
     A row is ``[id, instances, true class or -1, classes by falling probability, their probabilities]``; classes are
-    positions in `page_names`, probabilities whole numbers out of 10,000 for the first eight.
+    positions in `page_names`, probabilities whole numbers out of 10,000 for the first four to eight. Classes beyond
+    these are left out where all are candidates.
     """
 
     bags: NDArray[np.int64]
@@ -61,15 +63,17 @@ def bag_rows(resolution: Resolution, budget: int) -> BagRows:
     for i in order.tolist():
         mask = None if resolution.candidates is None else resolution.candidates[i]
         among = resolution.posterior[i] if mask is None else np.where(mask, resolution.posterior[i], -1)
-        n_listed = min(q, _BARS) if mask is None else int(mask.sum())
-        ranked = np.argsort(-among, kind="stable")[:n_listed]
+        n_candidates = q if mask is None else int(mask.sum())
+        n_likely = min(int(np.sum(among >= _LIKELY)), _MOST_BARS)
+        n_bars = min(max(n_likely, _FEWEST_BARS), n_candidates)
+        ranked = np.argsort(-among, kind="stable")[: n_bars if mask is None else n_candidates]
         true = None if resolution.truth is None else resolution.truth[i]
         row = [
             ids[i],
             sizes[i],
             -1 if true is None else position[str(true)],
             ranked.tolist(),
-            np.rint(_ONE * resolution.posterior[i, ranked[:_BARS]]).astype(int).tolist(),
+            np.rint(_ONE * resolution.posterior[i, ranked[:n_bars]]).astype(int).tolist(),
         ]
         size += len(embedded_json(row)) + 1
         if size > budget and rows:

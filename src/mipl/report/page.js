@@ -241,14 +241,14 @@ class BagList {
     const item = event.target.closest(".bag");
     if (!item || event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select")) return;
     const i = Number(item.dataset.row);
-    const [, , , ranked] = this.data.rows[i];
+    const [, , , ranked, probabilities] = this.data.rows[i];
     const label = (k) => this.data.names[ranked[k]];
     if (event.key === "j") item.nextElementSibling ? this.focus(item.nextElementSibling) : this.turn(1);
     else if (event.key === "k") item.previousElementSibling ? this.focus(item.previousElementSibling) : this.turn(-1);
     else if (event.key === "c") this.decide(i, label(0));
     else if (event.key === "n") this.decide(i, null);
     else if (event.key === "u") this.decide(i, undefined);
-    else if (/^[1-9]$/.test(event.key) && ranked.length >= Number(event.key)) this.decide(i, label(event.key - 1));
+    else if (/^[1-9]$/.test(event.key) && probabilities.length >= Number(event.key)) this.decide(i, label(event.key - 1));
     else return;
     event.preventDefault();
   }

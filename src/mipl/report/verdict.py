@@ -81,7 +81,7 @@ def _trust(resolution: Resolution) -> str:
         return said + f"The probabilities promise {percent(promised)}: take them as too optimistic."
     if binom.cdf(wrong, n, 1 - promised) < _UNLIKELY:
         return said + f"The probabilities promise only {percent(promised)}: they are more careful than they need to be."
-    return said + f"The probabilities promise {percent(promised)}, so they can be taken at their word here."
+    return said + f"The probabilities promise {percent(promised)}, and nothing here speaks against them."
 
 
 def _bags(m: int) -> str:

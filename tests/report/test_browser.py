@@ -19,7 +19,7 @@ from mipl.cli import app
 from mipl.io.decisions import apply_decisions, read_decisions
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="the browser tests need selenium")
-By, Keys = webdriver.common.by.By, webdriver.Keys
+By = pytest.importorskip("selenium.webdriver.common.by").By
 if not (shutil.which("chromium") and shutil.which("chromedriver")):
     pytest.skip("the browser tests need chromium and chromedriver (Debian: chromium-driver)", allow_module_level=True)
 
@@ -145,7 +145,7 @@ def test_the_keyboard_decides_and_a_decision_survives_a_reload(browser, tmp_path
     found = made_up()
     page = found.report(tmp_path / "page.html")
     browser.open(page)
-    browser.press(Keys.TAB)
+    browser.press(webdriver.Keys.TAB)
     assert browser.driver.switch_to.active_element.get_attribute("class") == "skip"
     browser.driver.execute_script("document.querySelector('.bag').focus()")
     first, second, third, fourth = browser.shown()[:4]

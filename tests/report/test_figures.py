@@ -36,7 +36,7 @@ def test_calibration_is_the_weighted_distance_from_the_diagonal(found):
 
 
 def test_levels_partition_the_answers():
-    assert levels(np.array([0.1, 0.74, 0.75, 0.94, 0.95, 1.0])).__dict__ == {"sure": 2, "likely": 2, "doubtful": 2}
+    assert levels(np.array([0.1, 0.69, 0.7, 0.94, 0.95, 1.0])).__dict__ == {"sure": 2, "likely": 2, "doubtful": 2}
 
 
 def test_shares_before_count_candidates_alike_and_after_by_probability(found):

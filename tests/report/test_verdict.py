@@ -22,8 +22,8 @@ def two_classes(probability: list[float], wrong: int | None = None) -> Resolutio
     ("probability", "headline"),
     [
         ([1.0, 0.95], "2 bags resolved: every answer is sure."),
-        ([0.96, 0.8, 0.7], "3 bags resolved: 1 answer is sure, 1 is doubtful."),
-        ([0.96, 0.99, 0.7, 0.6], "4 bags resolved: 2 answers are sure, 2 are doubtful."),
+        ([0.96, 0.7, 0.69], "3 bags resolved: 1 answer is sure, 1 is doubtful."),
+        ([0.96, 0.99, 0.65, 0.6], "4 bags resolved: 2 answers are sure, 2 are doubtful."),
         ([0.8], "1 bag resolved: no answer is sure."),
     ],
 )

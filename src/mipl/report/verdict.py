@@ -73,7 +73,7 @@ def _trust(resolution: Resolution) -> str:
             "No true label is known here, so these probabilities are the model's own word. "
             "Look at some of the bags below, doubtful ones first, before you rely on them."
         )
-    promised = float(resolution.probability[known].mean())
+    promised = min(float(resolution.probability[known].mean()), 1.0)
     wrong = n - int(right.sum())
     said = f"Of the {_bags(n)} whose true label is known, {percent(1 - wrong / n)} have the right one. "
     # How likely so many, or so few, mistakes are if the probabilities are right.

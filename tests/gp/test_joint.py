@@ -8,7 +8,7 @@ import gpytorch
 import numpy as np
 import pytest
 import torch
-from dense_gp import CPU, LENGTHSCALE, OUTPUTSCALE, C, D, cg_engine, cholesky_engine, distances, matern, problem
+from dense_gp import LENGTHSCALE, OUTPUTSCALE, C, D, cg_engine, cholesky_engine, distances, matern, problem
 from dense_low_rank import low_rank_engine
 
 from mipl.gp.joint import CHOLESKY_SIZE, ROOT_RANK
@@ -21,11 +21,10 @@ FEW = MANY[:40]
 def covariance(posterior: Any, X: Any) -> Any:
     """Posterior covariances (C, b, b), dense in float64."""
     train, new = torch.tensor(posterior.state.instances), torch.tensor(X)
-    K, k, prior = (OUTPUTSCALE * matern(distances(*pair), 2.5, LENGTHSCALE)
-                   for pair in ((train, train), (new, train), (new, new)))  # fmt: skip
-    return torch.stack(
-        [prior - k @ torch.linalg.solve(K + torch.tensor(d).diag(), k.T) for d in posterior.state.noise.T]
-    )
+    pairs = (train, train), (new, train), (new, new)
+    K, k, prior = (OUTPUTSCALE * matern(distances(*pair), 2.5, LENGTHSCALE) for pair in pairs)
+    systems = [K + torch.tensor(diagonal).diag() for diagonal in posterior.state.noise.T]
+    return torch.stack([prior - k @ torch.linalg.solve(A, k.T) for A in systems])
 
 
 def roots(posterior: Any, X: Any, memory_budget: float = 1e9) -> tuple[Any, Any]:

@@ -124,7 +124,7 @@ def test_a_posterior_stays_what_it_is_when_learning_goes_on() -> None:
 def test_a_kernel_without_the_closed_form_is_refused_with_its_remedy() -> None:
     kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())
     options: Any = {"n_landmarks": 5, "extra_noise": 0.1, "seed": 0, "device": CPU}
-    with pytest.raises(ParameterError, match='needs the default kernel.*engine="exact"'):
+    with pytest.raises(ParameterError, match=r'needs the default kernel.*engine="exact"'):
         LowRankEngine(np.zeros((4, 2)), kernel, 2, **options)
 
 

@@ -279,8 +279,8 @@ class LowRankEngine(ProcessParameters):
                 part = phi[rows]
                 weighted = part @ matrix
                 for c in group.varying:
-                    product, weight = part @ inverses[c], 1 / system.noise[rows, c]
-                    explained[c] += ((weight**2 - usual[c] ** 2) * (product * part).sum(1)).sum()
-                    weighted.addcmul_(product, (weight - usual[c]).to(self.dtype)[:, None])
+                    product, weights = part @ inverses[c], 1 / system.noise[rows, c]
+                    explained[c] += ((weights**2 - usual[c] ** 2) * (product * part).sum(1)).sum()
+                    weighted.addcmul_(product, (weights - usual[c]).to(self.dtype)[:, None])
                 out[rows] = weighted
         return out, explained

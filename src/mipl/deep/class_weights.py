@@ -67,7 +67,10 @@ def sample_weights(mean: Tensor, factor: Tensor, n_samples: int, noise: torch.Ge
     """Draws (q, k, n_samples) from N(mean, factor factor' + JITTER I), with means (q, k) and factors (q, k, k).
 
     The two parts of the covariance are drawn one by one, mean + factor e + sqrt(JITTER) e', so none is factorised.
+    Without noise every draw is the mean.
     """
+    if noise is None:
+        return mean[:, :, None].expand(-1, -1, n_samples)
     size = (2, *mean.shape, n_samples)
     through, aside = torch.randn(size, generator=noise, device=mean.device, dtype=mean.dtype)
     return mean[:, :, None] + factor @ through + JITTER**0.5 * aside

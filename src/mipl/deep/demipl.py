@@ -126,8 +126,8 @@ class DEMIPL(DeepMIPL):
         "squash_logits": ["boolean"],
         "entropy_weight": [Interval(Real, 0, None, closed="left")],
     }
-    #: The repository has learning rates for MNIST alone. Those of the other sets are what HFC, an extension of DEMIPL by
-    #: other authors, lists for itself.
+    #: The repository has learning rates for MNIST alone. Those of the other sets are what HFC, an extension of DEMIPL
+    #: by other authors, lists for itself.
     _published: ClassVar[Mapping[str, Sequence[Mapping[str, Any]]]] = {
         "mnist": [{"learning_rate": 0.01}, {"learning_rate": 0.01}, {"learning_rate": 0.05}],
         "fmnist": [{"learning_rate": 0.01}, {"learning_rate": 0.01}, {"learning_rate": 0.05}],

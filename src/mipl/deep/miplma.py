@@ -30,8 +30,8 @@ def margin_violation(p: Tensor, candidates: Tensor) -> Tensor:
 def margin_closed_form(violation: Tensor) -> Tensor:
     """What the released program makes of each bag's violation l (b,): l / (2 - sqrt(2) l).
 
-    It is mean / (1 - deviation) of the two numbers 0 and l: the list over which the paper takes both begins anew, with a
-    zero, at every bag.
+    It is mean / (1 - deviation) of the two numbers 0 and l: the list over which the paper takes both begins anew, with
+    a zero, at every bag.
     """
     return violation / (2 - sqrt(2) * violation)
 

@@ -76,7 +76,7 @@ class BagNetwork(nn.Module, metaclass=ABCMeta):
     def probabilities(self, scores: Tensor) -> Tensor:
         """Class probabilities (b, q) from the scores (b, q) of all bags of a prediction."""
 
-    def end_epoch(self) -> None:  # noqa: B027
+    def end_epoch(self) -> None:
         """Called after each epoch of training, for quantities with a schedule of their own."""
 
 

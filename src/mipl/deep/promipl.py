@@ -30,7 +30,9 @@ def binary_entropy(q: Tensor) -> Tensor:
 
 
 def relaxed_bernoulli(q: Tensor, noise: torch.Generator | None) -> Tensor:
-    """Draws between 0 and 1, near the ends, that gradients of probabilities (b, q) pass through."""
+    """Draws between 0 and 1, near the ends, that gradients of probabilities (b, q) pass through; q without noise."""
+    if noise is None:
+        return q
     eps = torch.finfo(q.dtype).eps
     u = torch.rand(q.shape, generator=noise, device=q.device, dtype=q.dtype).clamp(eps, 1 - eps)
     return torch.sigmoid(_SHARPNESS * (torch.logit(q) + torch.logit(u)))

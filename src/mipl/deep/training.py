@@ -98,7 +98,8 @@ def train(
             network.end_epoch()
     except KeyboardInterrupt:
         warnings.warn(
-            f"training was interrupted in epoch {len(losses) + 1} of {plan.max_epochs}; the model keeps what it learned",
+            f"training was interrupted in epoch {len(losses) + 1} of {plan.max_epochs}; "
+            "the model keeps what it learned",
             ConvergenceWarning,
             stacklevel=2,
         )

@@ -58,7 +58,7 @@ def run(network: BagNetwork, settings: Plan, bags: Bags | None = None, candidate
     if bags is None:
         bags, candidates, _ = small_problem()
     generator = torch.Generator().manual_seed(seed)
-    return train(network, bags, candidates, settings, generator=generator, device=CPU, verbose=False)
+    return train(network, bags, candidates, settings, generator=generator, device=CPU)
 
 
 @pytest.mark.parametrize("batch_size", [1, 4, 7, None])

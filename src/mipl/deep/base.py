@@ -156,8 +156,9 @@ class DeepMIPL(MIPLClassifier):
             network.encoder.standardize(torch.tensor(encoded.instances))
         network.to(device)
         self._prepare(network, encoded, candidates, generator)
+        progress = self.name if self.verbose else None
         training = train(
-            network, encoded, candidates, self._plan(), generator=generator, device=device, verbose=bool(self.verbose)
+            network, encoded, candidates, self._plan(), generator=generator, device=device, progress=progress
         )
         self._complete(network, encoded)
         self.weights_, self.loss_ = training.weights, training.loss

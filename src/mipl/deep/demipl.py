@@ -57,8 +57,7 @@ class DEMIPL(DeepMIPL):
 
     The second term pushes each :math:`a_j` to 0 or 1, all of them alike or not, and grows with the bag. Label weights
     start uniform on the candidates and move to p on the candidates, see `mipl.deep.training.train`.
-    `DEMIPL.paper`
-    gives the published settings; the defaults keep the method and leave out what is peculiar to the released program.
+    `DEMIPL.paper` gives the published settings; the defaults leave out what is peculiar to the released program.
 
     Parameters
     ----------

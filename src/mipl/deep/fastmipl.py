@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -59,6 +59,7 @@ class FastMIPLNetwork(BagNetwork):
         average_samples: bool,
         renormalize_weights: bool,
         score_scaling: Literal["train", "batch"],
+        kl_weight: float,
         kl_refresh: int,
     ) -> None:
         super().__init__()
@@ -67,6 +68,7 @@ class FastMIPLNetwork(BagNetwork):
         self.average_samples = average_samples
         self.renormalize_weights = renormalize_weights
         self.score_scaling = score_scaling
+        self.kl_weight = kl_weight
         self.kl_refresh = kl_refresh
         self.mean = nn.Parameter(torch.zeros(n_classes, 2 * n_hidden))
         self.factor = nn.Parameter(torch.empty(n_classes, 2 * n_hidden, 2 * n_hidden))
@@ -105,7 +107,8 @@ class FastMIPLNetwork(BagNetwork):
         belief = z.softmax(dim=1).mean(dim=2)  # (b, q)
         if self.renormalize_weights:
             belief = restrict(belief, batch.candidates)
-        return Step(fit + self.divergence() / self.n_bags, torch.where(batch.candidates, belief, 0))
+        penalty = self.kl_weight * self.divergence() / self.n_bags
+        return Step(fit + penalty, torch.where(batch.candidates, belief, 0))
 
     def scores(self, instances: Tensor, segments: Segments, noise: torch.Generator | None = None) -> BagScores:
         """Scores (b, q) of bags at the posterior mean, and one attention (n, q) per class of their instances."""
@@ -133,7 +136,7 @@ class FastMIPL(DeepMIPL):
     with :math:`b_c` the root mean square of :math:`\beta_{z,c}`. The loss of n bags with label weights w is, over
     samples of :math:`\beta`,
 
-    .. math:: -\tfrac1n \sum_i \sum_c w_{ic}\, \mathrm{E}\, z_{ic} + \tfrac1n \sum_c \mathrm{KL}(\beta_c) .
+    .. math:: -\tfrac1n \sum_i \sum_c w_{ic}\, \mathrm{E}\, z_{ic} + \tfrac{\kappa}{n} \sum_c \mathrm{KL}(\beta_c) .
 
     It has no normaliser: negative evidence comes from the standardisation alone. Label weights move to the softmax of z
     on the candidates, see `mipl.deep.training.train`. The release also learns an intercept per class, which changes
@@ -151,7 +154,8 @@ class FastMIPL(DeepMIPL):
     n_samples : int, default=10
         Draws of the weights in each step.
     average_samples : bool, default=True
-        Average the loss over the draws. False sums, as the released program does; the KL then counts for little.
+        Average the loss over the draws. False sums, as the released program does; the more draws, the less the KL
+        counts and the longer the steps.
     score_scaling : {"train", "batch"}, default="train"
         Predictions standardise scores by mean and deviation of the training bags, or of the bags that are passed
         together, as the released program does: there a bag's answer depends on the others, and a bag alone always
@@ -164,9 +168,12 @@ class FastMIPL(DeepMIPL):
     renormalize_weights : bool, default=True
         Let label weights sum to one. False does not, as in the released program: bags that the model finds unlike
         their candidates fade out.
+    kl_weight : float, default=0.1
+        kappa, the weight of the KL in the loss. The released program has 1 beside a sum over draws, which is
+        1 / n_samples beside their average.
     kl_refresh : int, default=10
         Steps between two factorisations of the covariances; 1 for exact gradients.
-    learning_rate : float, default=0.05
+    learning_rate : float, default=0.1
         Step length on the mean gradient of a step, whatever batch_size is.
     schedule : {"cosine", "constant"}, default="cosine"
         The learning rate falls to zero along a cosine, or stays.
@@ -218,6 +225,7 @@ class FastMIPL(DeepMIPL):
         "dropout_at_prediction": ["boolean"],
         "init_from_own_encoder": ["boolean"],
         "renormalize_weights": ["boolean"],
+        "kl_weight": [Interval(Real, 0, None, closed="left")],
         "kl_refresh": [Interval(Integral, 1, None, closed="left")],
     }
     _published: ClassVar[Mapping[str, Sequence[Mapping[str, Any]]]] = {
@@ -238,6 +246,7 @@ class FastMIPL(DeepMIPL):
         "dropout_at_prediction": True,
         "init_from_own_encoder": False,
         "renormalize_weights": False,
+        "kl_weight": 1.0,
         "kl_refresh": 1,
         "schedule": "constant",
         "batch_size": None,
@@ -254,8 +263,9 @@ class FastMIPL(DeepMIPL):
         dropout_at_prediction: bool = False,
         init_from_own_encoder: bool = True,
         renormalize_weights: bool = True,
+        kl_weight: float = 0.1,
         kl_refresh: int = 10,
-        learning_rate: float = 0.05,
+        learning_rate: float = 0.1,
         schedule: Literal["cosine", "constant"] = "cosine",
         max_epochs: int = 100,
         batch_size: int | None = 128,
@@ -288,6 +298,7 @@ class FastMIPL(DeepMIPL):
         self.dropout_at_prediction = dropout_at_prediction
         self.init_from_own_encoder = init_from_own_encoder
         self.renormalize_weights = renormalize_weights
+        self.kl_weight = kl_weight
         self.kl_refresh = kl_refresh
 
     def _network(self, instance_shape: tuple[int, ...], n_classes: int, generator: torch.Generator) -> FastMIPLNetwork:
@@ -299,6 +310,7 @@ class FastMIPL(DeepMIPL):
             average_samples=self.average_samples,
             renormalize_weights=self.renormalize_weights,
             score_scaling=self.score_scaling,
+            kl_weight=self.kl_weight,
             kl_refresh=self.kl_refresh,
         )
 

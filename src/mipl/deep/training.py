@@ -66,7 +66,7 @@ def train(
     *,
     generator: torch.Generator,
     device: torch.device,
-    verbose: bool,
+    progress: str | None = None,
 ) -> Training:
     r"""Train `network` in place by SGD with Nesterov momentum on mini-batches of bags.
 
@@ -78,7 +78,8 @@ def train(
     times the learning rate, times b where the rate is per bag: b bags in one step then move the parameters as far as b
     steps of one bag, as long as the gradient does not turn meanwhile.
 
-    An interrupt (Ctrl-C) ends the training; what was learned so far is kept, with a warning.
+    An interrupt (Ctrl-C) ends the training; what was learned so far is kept, with a warning. A progress bar is shown
+    under the name `progress`, if there is one.
     """
     noise = torch.Generator(device).manual_seed(int(torch.randint(2**62, (), generator=generator)))
     data = _TrainingBags(bags, candidates, device)
@@ -92,7 +93,7 @@ def train(
     )
     losses: list[float] = []
     try:
-        for epoch in track(range(plan.max_epochs), type(network).__name__, verbose=verbose):
+        for epoch in track(range(plan.max_epochs), progress or "", verbose=progress is not None):
             order = torch.randperm(len(bags), generator=generator).to(device)
             losses.append(_epoch(network, data, order, plan, epoch, optimizer, noise))
             network.end_epoch()
@@ -118,7 +119,7 @@ def _epoch(
     """One pass over all bags; the mean of their losses."""
     size = plan.batch_size or len(order)
     inertia = plan.inertia(epoch)
-    total = torch.zeros((), dtype=torch.float64, device=data.weights.device)
+    total = torch.zeros((), device=data.weights.device)
     for start in range(0, len(order), size):
         index = order[start : start + size]
         batch = data.batch(index)

@@ -1,10 +1,11 @@
 """The deep methods: speed of mini-batches of bags, agreement with the authors' programs, what each quirk does.
 
-``python benchmarks/deep.py speed`` trains ELIMIPL's published network on SIVAL-MIPL one bag at a time and in
-mini-batches of bags: CPU seconds per epoch, their ratio, and the accuracy after all epochs.
+``python benchmarks/deep.py speed`` trains the published attention networks on SIVAL-MIPL one bag at a time and in
+mini-batches of bags: CPU seconds per epoch and their ratio. The accuracies that go with it come from the next two.
 
 ``python benchmarks/deep.py fidelity OUT.csv`` fits the published presets on bags on which the authors' own training
 steps were run, and prints both accuracies. Every finished fit is appended to OUT.csv and not run again.
+``... fidelity OUT.csv 16`` does the same in mini-batches of 16 bags, on the tables only, in a sixth of the time.
 
 ``python benchmarks/deep.py quirks OUT.csv digits|sival`` switches the peculiarities of the released programs on, one by
 one, from the defaults; resumable in the same way. Digits come with scikit-learn, all else needs raw data (MIPL_DATA).
@@ -15,6 +16,7 @@ from __future__ import annotations
 import csv
 import sys
 import time
+import warnings
 from collections.abc import Iterable
 from copy import copy
 from pathlib import Path
@@ -23,11 +25,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from measure import print_table
+from torch.distributions import MultivariateNormal, kl_divergence
 
 import mipl
 from mipl.dataset import MIPLDataset
 from mipl.deep import DEMIPL, ELIMIPL, MIPLMA, FastMIPL, ProMIPL
 from mipl.deep.base import DeepMIPL
+from mipl.deep.class_weights import JITTER, divergence, log_determinant, sample_weights
 
 SEED = 901
 
@@ -76,10 +80,11 @@ def bags_of(dataset: str, r: int) -> tuple[MIPLDataset, MIPLDataset]:
     return data.split(train_size=0.7, seed=SEED)
 
 
-def fidelity(out: Path) -> None:
+def fidelity(out: Path, batch_size: int | None = None) -> None:
     done = _read(out)
+    cells = CELLS if batch_size is None else in_mini_batches(batch_size)
     for seed in range(3):
-        for cell in CELLS:
+        for cell in cells:
             if (cell.key, str(seed)) in done:
                 continue
             train, test = bags_of(cell.dataset, cell.r)
@@ -89,13 +94,19 @@ def fidelity(out: Path) -> None:
             cpu, wall = time.process_time() - start, time.perf_counter() - wall
             _append(out, (cell.key, seed, model.score(test), cell.theirs, round(cpu), round(wall), len(test.bags)))
             done = _read(out)
-    show_fidelity(out)
+    show_fidelity(out, cells)
 
 
-def show_fidelity(out: Path) -> None:
+def in_mini_batches(batch_size: int) -> list[Cell]:
+    """The presets on tables with mini-batches of bags in place of one-bag steps."""
+    tables = [cell for cell in CELLS if cell.dataset in ("sival", "birdsong")]
+    return [cell._replace(params={**cell.params, "batch_size": batch_size}) for cell in tables]
+
+
+def show_fidelity(out: Path, cells: Iterable[Cell]) -> None:
     done = _read(out)
     rows = []
-    for cell in CELLS:
+    for cell in cells:
         runs = [row for (key, _), row in done.items() if key == cell.key]
         if runs:
             ours = np.array([float(row[2]) for row in runs])
@@ -107,20 +118,62 @@ def show_fidelity(out: Path) -> None:
     print_table("Published presets, same bags", header, rows)
 
 
-def speed(max_epochs: int = 100) -> None:
-    train, test = bags_of("sival", 3)
+def speed() -> None:
+    train, _ = bags_of("sival", 3)
+    sizes = (1, 8, 16, 32)
+    rows = []
+    for method in (ELIMIPL, DEMIPL, MIPLMA, ProMIPL):
+        best = dict.fromkeys(sizes, float("inf"))
+        for _ in range(3):  # in turn, so that a noisy moment does not hit one of them alone
+            for size in sizes:
+                with warnings.catch_warnings():
+                    warnings.filterwarnings("ignore", message=".* give no settings")
+                    model = method.paper("sival", 3, standardize=False, batch_size=size, max_epochs=2)
+                start = time.process_time()
+                model.fit(train)
+                best[size] = min(best[size], (time.process_time() - start) / 2)
+        times = [best[1] / best[size] for size in sizes[1:]]
+        rows.append((method.name, *(best[size] for size in sizes), *times))
+    header = ["", *(f"{size} per step" for size in sizes), *(f"1 / {size}" for size in sizes[1:])]
+    print_table(f"CPU seconds per epoch and their ratios, published networks, SIVAL r = 3, {train.bags}", header, rows)
+    posterior()
+
+
+def posterior(q: int = 25, k: int = 512, n_samples: int = 30) -> None:
+    """FastMIPL's samples and KL with gradients, for SIVAL's 25 classes and 2 L = 512."""
+    generator = torch.Generator().manual_seed(0)
+    mean = torch.randn(q, k, generator=generator).requires_grad_()
+    factor = 0.3 * torch.eye(k) + 1e-4 * torch.randn(q, k, k, generator=generator)
+    factor.requires_grad_()
+    log_scale = torch.zeros(q, k)
+    expansion = log_determinant(factor)
+
+    def library() -> torch.Tensor:
+        covariance = factor @ factor.mT + JITTER * torch.eye(k)
+        normal = MultivariateNormal(mean, covariance)
+        prior = MultivariateNormal(torch.zeros(q, k), torch.diag_embed(torch.exp(2 * log_scale)))
+        return normal.rsample((n_samples,)).sum() + kl_divergence(normal, prior).sum()
+
+    def ours(refresh: bool) -> torch.Tensor:
+        log_det = (log_determinant(factor) if refresh else expansion).at(factor)
+        samples = sample_weights(mean, factor, n_samples, generator)
+        return samples.sum() + divergence(mean, factor, log_det, log_scale).sum()
+
     rows = []
     reference = None
-    for batch_size in (1, 8, 16, 32):
-        model = ELIMIPL.paper("sival", 3, standardize=False, batch_size=batch_size, max_epochs=max_epochs)
-        start, wall = time.process_time(), time.perf_counter()
-        model.fit(train)
-        cpu = (time.process_time() - start) / max_epochs
-        wall = (time.perf_counter() - wall) / max_epochs
-        reference = reference or cpu
-        rows.append((f"{batch_size} bags per step", cpu, wall, reference / cpu, model.score(test)))
-    title = f"ELIMIPL's published network on SIVAL, r = 3: {train.bags}, {max_epochs} epochs, torch {torch.__version__}"
-    print_table(title, ["", "CPU s per epoch", "wall s per epoch", "times faster (CPU)", "accuracy"], rows)
+    for name, call in (
+        ("torch.distributions", library),
+        ("one factorisation", lambda: ours(True)),
+        ("between factorisations", lambda: ours(False)),
+    ):
+        best = float("inf")
+        for _ in range(3):
+            start = time.process_time()
+            torch.autograd.grad(call(), (mean, factor))
+            best = min(best, time.process_time() - start)
+        reference = reference or best
+        rows.append((name, best, reference / best))
+    print_table(f"Samples and KL of {q} posteriors of size {k}, with gradients", ["", "CPU s", "times faster"], rows)
 
 
 #: Switches of the released programs, one by one; {} is the default.
@@ -198,8 +251,10 @@ def _append(out: Path, row: Iterable[Any]) -> None:
 if __name__ == "__main__":
     command, *arguments = sys.argv[1:]
     if command == "speed":
-        speed(*map(int, arguments))
+        speed()
     elif command == "quirks":
         quirks(Path(arguments[0]), *arguments[1:])
+    elif command == "fidelity":
+        fidelity(Path(arguments[0]), *map(int, arguments[1:]))
     else:
-        {"fidelity": fidelity, "show": show_fidelity}[command](Path(arguments[0]))
+        sys.exit(__doc__)

@@ -94,8 +94,8 @@ def dropout(values: Tensor, share: float, noise: torch.Generator | None) -> Tens
     """Zero a random `share` of `values` and scale up the rest; nothing happens without `noise`."""
     if noise is None or share == 0:
         return values
-    kept = torch.rand(values.shape, generator=noise, device=values.device, dtype=values.dtype) >= share
-    return values * kept / (1 - share)
+    kept = torch.rand(values.shape, generator=noise, device=values.device, dtype=values.dtype)
+    return values * kept.ge_(share).div_(1 - share)
 
 
 def linear(n_in: int, n_out: int, generator: torch.Generator) -> nn.Linear:

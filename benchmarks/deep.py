@@ -57,6 +57,7 @@ CELLS = [
     Cell(ELIMIPL, "birdsong", 3, {}, 0.728),
     Cell(MIPLMA, "sival", 3, {"learning_rate": 0.05, "margin_weight": 5}, 0.639),
     Cell(DEMIPL, "birdsong", 3, {}, 0.690),
+    Cell(DEMIPL, "birdsong", 3, {"entropy_weight": 0.0}, 0.690),
     Cell(ProMIPL, "birdsong", 3, {}, 0.541),
     Cell(ELIMIPL, "sival", 1, {}, 0.688),
     Cell(FastMIPL, "fmnist", 3, {}, 0.860),
@@ -178,7 +179,7 @@ def posterior(q: int = 25, k: int = 512, n_samples: int = 30) -> None:
 
 #: Switches of the released programs, one by one; {} is the default.
 QUIRKS: list[tuple[type[DeepMIPL], list[dict[str, Any]]]] = [
-    (DEMIPL, [{}, {"tied_gate": True}, {"squash_logits": True}]),
+    (DEMIPL, [{}, {"tied_gate": True}, {"squash_logits": True}, {"entropy_weight": 1e-3}]),
     (
         ELIMIPL,
         [

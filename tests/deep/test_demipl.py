@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from mipl.deep import DEMIPL
+from mipl.deep.attention import Segments
+from mipl.deep.demipl import attention_entropy
 
 
 @pytest.mark.parametrize("published", [True, False])
@@ -31,3 +33,9 @@ def test_attention_survives_scores_where_every_sigmoid_underflows(batch, network
     scores = net.scores(batch.instances.float(), batch.segments)
     assert torch.isfinite(scores.bags).all()
     torch.testing.assert_close(scores.attention[:3].sum(), torch.tensor(1.0))
+
+
+def test_the_entropy_term_pushes_sigmoids_above_one_over_e_up_and_those_below_down():
+    score = torch.logit(torch.tensor([[0.2], [0.36], [0.38], [0.5]])).requires_grad_()
+    attention_entropy(score, Segments.of_sizes(torch.tensor([4]))).sum().backward()
+    assert torch.equal(torch.sign(-score.grad[:, 0]), torch.tensor([-1.0, -1.0, 1.0, 1.0]))

@@ -55,9 +55,10 @@ class DEMIPL(DeepMIPL):
 
     .. math:: -\sum_l w_l \log p_l - \lambda \sum_j a_j \log a_j .
 
-    The second term pushes each :math:`a_j` to 0 or 1, all of them alike or not, and grows with the bag. Label weights
-    start uniform on the candidates and move to p on the candidates, see `mipl.deep.training.train`.
-    `DEMIPL.paper` gives the published settings; the defaults leave out what is peculiar to the released program.
+    The second term pushes each :math:`a_j` to 0, or to 1 if it is above :math:`1/e`, and grows with the bag. Scores
+    start near zero, where it pushes all :math:`a_j` to 1 and turns the attention into a mean; so :math:`\lambda` is
+    zero by default. Label weights start uniform on the candidates and move to p on the candidates, see
+    `mipl.deep.training.train`. `DEMIPL.paper` gives the published settings, with :math:`\lambda = 10^{-3}`.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ class DEMIPL(DeepMIPL):
         Use one matrix for both halves of the gate, as in the released program, see `GatedAttention`.
     squash_logits : bool, default=False
         Take the softmax of the logits' sigmoids, as in the released program, see `log_probabilities`.
-    entropy_weight : float, default=1e-3
+    entropy_weight : float, default=0.0
         lambda.
     learning_rate : float, default=0.01
         Step length of one bag: a step of b bags takes b * learning_rate on their mean gradient, so one learning rate
@@ -133,7 +134,12 @@ class DEMIPL(DeepMIPL):
         "birdsong": [{"learning_rate": 0.01}] * 3,
         "sival": [{"learning_rate": 0.01}, {"learning_rate": 0.01}, {"learning_rate": 0.05}],
     }
-    _published_for_all: ClassVar[Mapping[str, Any]] = {"tied_gate": True, "squash_logits": True, "batch_size": 1}
+    _published_for_all: ClassVar[Mapping[str, Any]] = {
+        "entropy_weight": 1e-3,
+        "tied_gate": True,
+        "squash_logits": True,
+        "batch_size": 1,
+    }
 
     def __init__(
         self,
@@ -143,7 +149,7 @@ class DEMIPL(DeepMIPL):
         dropout: float = 0.5,
         tied_gate: bool = False,
         squash_logits: bool = False,
-        entropy_weight: float = 1e-3,
+        entropy_weight: float = 0.0,
         learning_rate: float = 0.01,
         schedule: Literal["cosine", "constant"] = "cosine",
         max_epochs: int = 100,

@@ -1,4 +1,4 @@
-"""What the harness costs: milliseconds a cell beside the method's own work, and seconds to resume a finished suite.
+"""What the harness costs: milliseconds per cell beside the method's own work, and seconds to resume a finished suite.
 
 Run: python benchmarks/bench_overhead.py
 """
@@ -20,7 +20,7 @@ from measure import measure, print_table
 
 import mipl
 from mipl.bench import Store, Suite, run
-from mipl.bench.cell import Outcome
+from mipl.bench.store import Outcome
 
 
 class Nothing:
@@ -63,7 +63,9 @@ def resume(folder: Path, n: int) -> list[float]:
         with opened.transaction():
             for cell in finished.cells().values():
                 opened.claim(cell)
-                opened.finish(cell, Outcome(accuracy=0.5, fit_seconds=1.0, predict_seconds=0.1, peak_mib=100.0))
+                opened.finish(
+                    cell, Outcome(scores={"accuracy": 0.5}, fit_seconds=1.0, predict_seconds=0.1, peak_mib=100.0)
+                )
     call = measure(lambda: run(finished, store))
     file = folder / f"resume-{n}.toml"
     methods = "".join(
@@ -87,7 +89,7 @@ def main() -> None:
         with contextlib.redirect_stderr(io.StringIO()):
             costs = [overhead(folder, jobs) for jobs in (1, 2)]
             resumed = [resume(folder, n) for n in (1_000, 10_000, 40_000)]
-    print_table("Harness beside the method's own work", ["jobs", "ms a cell", "peak MiB"], costs)
+    print_table("Harness beside the method's own work", ["jobs", "ms per cell", "peak MiB"], costs)
     print_table("Resume a finished suite", ["cells", "call [s]", "command [s]", "peak MiB"], resumed)
 
 

@@ -23,12 +23,13 @@ from measure import measure, print_table
 
 import mipl
 from mipl.candidates import augment_candidates
+from mipl.gp.conjugate_gradients import ConjugateGradientEngine
 from mipl.gp.dirichlet import dirichlet_targets
-from mipl.gp.exact import Evidence, ExactGP
+from mipl.gp.exact import Evidence
 from mipl.gp.kernels import scaled_matern
-from mipl.miplgp.disambiguation import disambiguation, initial_weights
+from mipl.miplgp.disambiguation import DISAMBIGUATIONS, initial_weights
 
-LENGTH, OUTPUT = 6.0, 2.0  # near where training on MNIST spends most of its steps
+LENGTHSCALE, OUTPUTSCALE = 6.0, 2.0  # near where training on MNIST spends most of its steps
 SIZES = (2500, 5000, 10000, 20000)
 WARM_STEPS = 10
 
@@ -43,19 +44,20 @@ def problem(n: int) -> tuple[mipl.Bags, np.ndarray]:
 
 
 def engine_step(bags: mipl.Bags, mask: np.ndarray, n_probes: int, warm: bool = False) -> Callable[[], Evidence]:
-    gp = ExactGP(
-        bags.instances, scaled_matern(2.5, LENGTH, OUTPUT), mask.shape[1], extra_noise=0.6931, cholesky_size=0,
-        preconditioner_size=100, n_probes=n_probes, cg_tol=0.01, max_cg_iter=200, memory_budget=6 * 2**30, seed=0,
+    engine = ConjugateGradientEngine(
+        bags.instances, scaled_matern(2.5, LENGTHSCALE, OUTPUTSCALE), mask.shape[1], extra_noise=0.6931,
+        preconditioner_size=100, n_probes=n_probes, cg_tol=0.01, max_cg_iter=200, variance_rank=100,
+        memory_budget=6 * 2**30, seed=0, device=torch.device("cpu"),
     )  # fmt: skip
     targets, noise = dirichlet_targets(initial_weights(bags, mask), 1e-4)
-    rule = disambiguation("released")
-    optimizer = torch.optim.Adam(gp.parameters(), lr=0.01 if warm else 0.0)
+    rule = DISAMBIGUATIONS["released"]
+    optimizer = torch.optim.Adam(engine.parameters(), lr=0.01 if warm else 0.0)
 
     def step() -> Evidence:
-        out = gp.evidence(targets, noise, warm=warm)
+        out = engine.evidence(targets, noise, warm=warm)
         optimizer.step()
         assert rule.step is not None
-        dirichlet_targets(rule.step(gp.mean.detach().numpy(), out.posterior_mean, bags, mask), 1e-4)
+        dirichlet_targets(rule.step(engine.mean.detach().numpy(), out.posterior_mean, bags, mask), 1e-4)
         return out
 
     return step
@@ -71,7 +73,7 @@ def gpytorch_step(bags: mipl.Bags, mask: np.ndarray) -> Callable[[], float]:
         def __init__(self, likelihood: gpytorch.likelihoods.Likelihood) -> None:
             super().__init__(X, y, likelihood)
             self.mean_module = gpytorch.means.ConstantMean(batch_shape=C)
-            self.covar_module = scaled_matern(2.5, LENGTH, OUTPUT)
+            self.covar_module = scaled_matern(2.5, LENGTHSCALE, OUTPUTSCALE)
 
         def forward(self, x: torch.Tensor) -> gpytorch.distributions.MultivariateNormal:
             return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
@@ -115,7 +117,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--gpytorch", type=int, nargs="*", default=[], help="sizes at which to run GPyTorch as well")
-    parser.add_argument("--probes", type=int, default=10, help="random vectors a class; 10 is GPyTorch's default")
+    parser.add_argument("--probes", type=int, default=10, help="random vectors per class; 10 is GPyTorch's default")
     args = parser.parse_args()
     rows, versus = [], []
     engine_step(*problem(1000), args.probes)()  # compile and load everything once

@@ -29,9 +29,9 @@ def main() -> None:
         rows = []
         for lengthscale, n_landmarks in product(LENGTHSCALES, LANDMARKS):
             model = mipl.BagGP(lengthscale=lengthscale, n_landmarks=n_landmarks, random_state=args.seed)
-            model.fit(train.bags, train.candidates)
-            score = mipl.label_free_score(model, held_out.bags, held_out.candidates)
-            rows.append([lengthscale, n_landmarks, score, model.score(held_out.bags, held_out.labels)])
+            model.fit(train)
+            score = mipl.label_free_score(model, held_out)
+            rows.append([lengthscale, n_landmarks, score, model.score(held_out)])
         rows.sort(key=lambda row: -row[2])
         scores, accuracies = [row[2] for row in rows], [row[3] for row in rows]
         print_table(f"{name}, r = {args.r}", ["length scale", "landmarks", "label-free score", "accuracy"], rows)

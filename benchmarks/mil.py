@@ -67,7 +67,7 @@ def quality() -> None:
             y = (data.labels == c).astype(int)
             odds = cross_val_predict(learner(n_inducing=100), data.bags, y, cv=folds, method="decision_function")
             aucs.append(float(roc_auc_score(y, odds)))
-        rows.append((learner.__name__, *aucs))
+        rows.append((learner.name, *aucs))
     print_table("Bag AUC, digit against the rest, 5 folds of 150 bags", ["learner", *data.classes], rows)
     rows = []
     for method in ("VWSGP", "VGPMIL", "LM-VGPMIL"):

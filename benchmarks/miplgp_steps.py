@@ -26,7 +26,7 @@ def main() -> None:
     rows = []
     for name in args.disambiguation:
         for steps in args.steps:
-            model = mipl.MIPLGP(disambiguation=name, n_iter=steps, n_probes=1)
+            model = mipl.MIPLGP(disambiguation=name, max_iter=steps, n_probes=1)
             fit = measure(lambda model=model: model.fit(train.bags, train.candidates))
             row = [name, steps, float(model.weights_[:, -1].mean()), float(model.weights_[:, :-1].max())]
             for over in ("classes", "augmented"):

@@ -24,7 +24,7 @@ from mipl.pll.clpl import clpl_objective
 from mipl.pll.neighbours import nearest_neighbours, reconstruction_grams, reconstruction_weights
 from mipl.pll.simplex import project_simplex
 
-LEARNERS = {"PL-kNN": PLkNN, "CLPL": CLPL, "LSB-CMM": LSBCMM, "SURE": SURE, "GM-PLL": GMPLL, "PL-AGGD": PLAGGD}
+LEARNERS = {learner.name: learner for learner in (PLkNN, CLPL, LSBCMM, SURE, GMPLL, PLAGGD)}
 #: Accuracy and seconds of public ports on Lost, mean of five random 80/20 splits.
 PUBLISHED = {"PL-kNN": (0.432, 0.06), "CLPL": (0.726, 2.9), "LSB-CMM": (0.504, 46.0), "SURE": (0.775, 371.0)}
 Data = tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]]

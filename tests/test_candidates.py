@@ -69,3 +69,31 @@ def test_integers_are_indices_only_where_classes_have_names():
     assert parse_labels([4, 2], np.array([2, 4])).tolist() == [1, 0]
     with pytest.raises(DataError, match="bag 1 has the label 1"):
         parse_labels([4, 1], np.array([2, 4]))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda ids: parse_candidates([{"a"}, {"b", "z"}], ["a", "b"], bag_ids=ids), "bag 'y' has the candidate 'z'"),
+        (lambda ids: parse_candidates([{"a"}, {0.5}], bag_ids=ids), "bag 'y': the label 0.5 is neither"),
+        (lambda ids: parse_candidates(["a|b", "a|"], bag_ids=ids), r"bag 'y': the candidate list 'a\|' has an empty"),
+        (
+            lambda ids: parse_candidates([{"a", "b"}], bag_ids=ids),
+            "1 candidate sets for 2 bags; there must be one per bag",
+        ),
+        (lambda ids: parse_labels(["a", "z"], np.array(["a", "b"]), bag_ids=ids), "bag 'y' has the label 'z'"),
+        (lambda ids: parse_labels(["a"], np.array(["a", "b"]), bag_ids=ids), "1 labels for 2 bags; there must be one"),
+    ],
+)
+def test_errors_call_bags_by_their_ids(call, message):
+    for ids in (["x", "y"], np.array(["x", "y"])):
+        with pytest.raises(DataError, match=message):
+            call(ids)
+
+
+def test_missing_labels_are_unknown_in_every_spelling():
+    classes = np.array(["owl", "wren"])
+    for missing in (None, float("nan"), -1):
+        assert parse_labels([missing, "wren"], classes).tolist() == [-1, 1]
+    assert parse_labels(pd.Series([None, "wren"]), classes).tolist() == [-1, 1]
+    assert parse_labels(pd.Series([2.0, None]), np.array([2, 4])).tolist() == [0, -1]

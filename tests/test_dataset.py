@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import mipl
+from mipl.bags import Bags
 from mipl.dataset import MIPLDataset, split_order
 from mipl.errors import DataError
 
@@ -88,6 +89,7 @@ def test_a_long_frame_becomes_a_data_set():
     assert ds.bags.sizes.tolist() == [2, 1]
     assert ds.labels.tolist() == [0, -1]
     assert ds.bag_ids.tolist() == ["x", "y"]
+    assert ds.bags.feature_names == ("f0",)
     frame["candidates"] = ["owl|wren", "wren", "owl|wren"]
     assert MIPLDataset.from_frame(frame).equals(ds)
     frame["candidates"] = ["owl|wren", "wren", "owl"]
@@ -98,3 +100,34 @@ def test_a_long_frame_becomes_a_data_set():
 def test_a_data_set_cannot_be_changed_under_a_users_feet(digits):
     with pytest.raises(ValueError, match="read-only"):
         digits.candidates[0, 0] = True
+
+
+@pytest.fixture
+def birds() -> MIPLDataset:
+    bags = Bags.from_list([np.full((2, 2), i) for i in range(4)], feature_names=["width", "height"])
+    sets = [{"owl", "wren"}, {"wren"}, {"lark", "owl"}, {"owl"}]
+    return MIPLDataset(bags, sets, labels=["owl", "wren", None, "owl"], bag_ids=["p", "q", "r", "s"])
+
+
+def test_candidates_and_labels_are_given_by_name(birds):
+    assert birds.candidate_sets() == [["owl", "wren"], ["wren"], ["lark", "owl"], ["owl"]]
+    assert birds.label_names() == ["owl", "wren", None, "owl"]
+    assert MIPLDataset(birds.bags, birds.candidates).label_names() is None
+    again = MIPLDataset(
+        birds.bags, birds.candidate_sets(), labels=birds.label_names(), classes=birds.classes, bag_ids=birds.bag_ids
+    )
+    assert again.equals(birds)
+
+
+def test_feature_names_travel_through_selections_and_splits(birds):
+    train, test = birds.split(0.5, seed=1)
+    for part in (birds[1], birds[1:3], birds[[3, 0]], train, test):
+        assert part.bags.feature_names == ("width", "height")
+
+
+def test_equal_data_have_equal_feature_names(birds):
+    nameless = Bags(birds.bags.instances, birds.bags.offsets)
+    other = Bags(birds.bags.instances, birds.bags.offsets, feature_names=["width", "length"])
+    for bags in (nameless, other):
+        ds = MIPLDataset(bags, birds.candidates, labels=birds.labels, classes=birds.classes, bag_ids=birds.bag_ids)
+        assert not ds.equals(birds)

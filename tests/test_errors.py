@@ -1,4 +1,4 @@
-"""Bad input: every case ends in a DataError that says what is wrong, where, and what to do."""
+"""Bad input: every case ends in an error of mipl that says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -26,13 +26,19 @@ def with_value(value: float) -> list[np.ndarray]:
     return [np.ones((2, 3)), bag]
 
 
-CASES: dict[str, tuple[Callable[[], object], str]] = {
+Cases = dict[str, tuple[Callable[[], object], str]]
+
+DATA: Cases = {
     "empty bag": (lambda: Bags.from_list([np.ones((2, 3)), np.ones((0, 3))]), r"bag 1 is empty; drop it"),
     "empty bag by offsets": (lambda: Bags(np.ones((2, 3)), [0, 2, 2]), r"bag 1 is empty; drop it"),
     "empty data set": (lambda: Bags.from_list([]), r"no bags: the list is empty; pass at least one"),
     "empty table": (lambda: Bags.from_flat(np.ones((0, 3)), []), r"no instances"),
     "no features": (lambda: Bags.from_list([np.ones((2, 0))]), r"bag 0 has no features"),
     "NaN": (lambda: Bags.from_list(with_value(np.nan)), r"bag 1, instance 2, feature 1 is nan; replace"),
+    "NaN in a named feature": (
+        lambda: Bags.from_list(with_value(np.nan), feature_names=["a", "b", "c"]),
+        r"bag 1, instance 2, feature 'b' is nan; replace",
+    ),
     "infinity": (lambda: Bags.from_list(with_value(-np.inf)), r"bag 1, instance 2, feature 1 is -inf; replace"),
     "beyond float32": (lambda: Bags.from_list(with_value(1e300)), r"feature 1 is inf; .*overflow float32"),
     "other width": (lambda: Bags.from_list([np.ones((2, 3)), np.ones((2, 4))]), r"bag 1 has instances of shape \(4,\)"),
@@ -49,13 +55,13 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "text bag": (lambda: Bags.from_list([np.array([["x"]])]), r"bag 0 is of type <U1, not real numbers"),
     "complex bag": (lambda: Bags.from_list([np.ones((1, 1), complex)]), r"bag 0 is of type complex128"),
     "not bags at all": (lambda: as_bags("bags"), r"cannot read bags from str; pass a Bags"),
-    "bag ids too few": (lambda: Bags.from_flat(np.ones((3, 2)), [1, 2]), r"expected one bag id a row \(3\)"),
+    "bag ids too few": (lambda: Bags.from_flat(np.ones((3, 2)), [1, 2]), r"expected one bag id per row \(3\)"),
     "bag id missing": (lambda: Bags.from_flat(np.ones((2, 2)), [1.0, np.nan]), r"row 1 has no bag id"),
     "bag id None": (lambda: Bags.from_flat(np.ones((2, 2)), np.array(["a", None])), r"row 1 has no bag id"),
     "image shape": (lambda: Bags(np.ones((2, 6)), [0, 2], (2, 2)), r"\(2, 2\) has 4 entries, the instances have 6"),
     "index out of bags": (lambda: Bags.from_list(GOOD)[[]], r"the selection is empty"),
     "mask of other length": (lambda: Bags.from_list(GOOD)[[True]], r"the mask has 1 entries for 2 bags"),
-    "values of other length": (lambda: Bags.from_list(GOOD).max(np.ones(9)), r"expected one value an instance \(3\)"),
+    "values of other length": (lambda: Bags.from_list(GOOD).max(np.ones(9)), r"expected one value per instance \(3\)"),
     "frame without bag column": (lambda: Bags.from_frame(pd.DataFrame({"x": [1]})), r"no column 'bag_id'"),
     "frame with text": (
         lambda: Bags.from_frame(pd.DataFrame({"bag_id": [1], "x": ["?"]})),
@@ -92,11 +98,91 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: MIPLDataset(GOOD, SETS, instance_labels=[0, 1, 9]),
         r"bag 1, instance 0 has the instance label 9; use 0..1 for a class, 2 for negative",
     ),
+    "bag ids too many": (lambda: MIPLDataset(GOOD, SETS, bag_ids=[1, 2, 3]), r"3 bag ids for 2 bags; .* one per bag"),
+    "candidate by id": (
+        lambda: MIPLDataset(GOOD, SETS, classes=["a", "c"], bag_ids=["x", "y"]),
+        r"bag 'x' has the candidate 'b'",
+    ),
+    "no candidate by id": (
+        lambda: MIPLDataset(GOOD, [{"a", "b"}, set()], bag_ids=[7, 9]),
+        r"bag 9 has no candidate label",
+    ),
+    "mask of numbers by id": (
+        lambda: MIPLDataset(GOOD, np.array([[1, 2], [0, 1]]), bag_ids=["x", "y"]),
+        r"bag 'x', class 1: .*0 and 1 only",
+    ),
+    "label outside candidates by id": (
+        lambda: MIPLDataset(GOOD, SETS, labels=["a", "a"], bag_ids=["x", "y"]),
+        r"bag 'y' has the true label 'a'",
+    ),
+    "unknown label by id": (
+        lambda: MIPLDataset(GOOD, SETS, labels=["a", "z"], bag_ids=["x", "y"]),
+        r"bag 'y' has the label 'z'",
+    ),
+    "too many labels of which one is unknown": (
+        lambda: MIPLDataset(GOOD, SETS, labels=["a", "b", "z"], bag_ids=["x", "y"]),
+        r"3 labels for 2 bags; there must be one per bag",
+    ),
+    "instance label by id": (
+        lambda: MIPLDataset(GOOD, SETS, instance_labels=[0, 1, 9], bag_ids=["x", "y"]),
+        r"bag 'y', instance 0 has the instance label 9",
+    ),
+    "labels that are one": (lambda: MIPLDataset(GOOD, SETS, labels="a"), r"cannot read labels from 'a'; pass one"),
+    "labels that are lists": (lambda: MIPLDataset(GOOD, SETS, labels=[["a"], ["b"]]), r"bag 0 has the label \['a'\]"),
+    "classes that are one": (lambda: MIPLDataset(GOOD, SETS, classes="ab"), r"classes must be a sequence of labels"),
+    "class of other type": (lambda: MIPLDataset(GOOD, np.eye(2), classes=[0.5, 1]), r"the class name 0.5 is neither"),
+    "feature names too few": (
+        lambda: Bags.from_list(GOOD, feature_names=["a", "b"]),
+        r"2 feature names for 3 features; there must be one per feature",
+    ),
+    "feature name twice": (
+        lambda: Bags.from_list(GOOD, feature_names=["a", "b", "a"]),
+        r"the feature name 'a' occurs 2 times; feature names must differ",
+    ),
+    "feature name of other type": (
+        lambda: Bags.from_list(GOOD, feature_names=["a", 1, "b"]),
+        r"feature 1 has the name 1; feature names are strings",
+    ),
+    "selection by name without names": (
+        lambda: Bags.from_list(GOOD).select_features(["a"]),
+        r"no feature names to select by; pass feature_names",
+    ),
+    "selection of an unknown feature": (
+        lambda: Bags.from_list(GOOD, feature_names=["a", "b", "c"]).select_features(["b", "z"]),
+        r"the bags have no feature 'z'; their features are 'a', 'b', 'c'",
+    ),
+    "frame with a column twice": (
+        lambda: Bags.from_frame(pd.DataFrame([[1, 2, 3]], columns=["bag_id", "x", "x"])),
+        r"the frame has the column 'x' 2 times; rename or drop one",
+    ),
+    "frame without candidates": (
+        lambda: MIPLDataset.from_frame(pd.DataFrame({"bag_id": [1], "x": [1.0]})),
+        r"no column 'candidates'; its columns are \['bag_id', 'x'\]",
+    ),
+    "frame with an empty candidate set": (
+        lambda: MIPLDataset.from_frame(pd.DataFrame({"bag_id": ["x", "y"], "candidates": ["a|b", ""], "f": [1, 2]})),
+        r"bag 'y' has no candidate label",
+    ),
+}
+
+PARAMETERS: Cases = {
     "split that leaves nothing": (
         lambda: MIPLDataset(GOOD, SETS).split(2),
         r"train_size=2 leaves 2 training bags of 2",
     ),
+    "split by nothing": (lambda: MIPLDataset(GOOD, SETS).split(float("nan")), r"train_size=nan; pass a share"),
+    "split by a word": (lambda: MIPLDataset(GOOD, SETS).split("half"), r"train_size='half'; pass a share in \(0, 1\)"),
+    "split by a negative seed": (lambda: MIPLDataset(GOOD, SETS).split(1, seed=-1), r"seed=-1; a split takes an int"),
+    "split without a seed": (lambda: MIPLDataset(GOOD, SETS).split(1, seed=None), r"seed=None; a split takes an int"),
     "stratify without labels": (lambda: MIPLDataset(GOOD, SETS).split(1, stratify=True), r"needs the true label"),
+    "stratify with groups": (
+        lambda: MIPLDataset(GOOD, SETS, groups=[0, 1]).split(1, stratify=True),
+        r"is split by group; stratify=True cannot be had as well",
+    ),
+}
+
+#: Names of data sets, methods, options and files.
+NAMES: Cases = {
     "unknown data set": (lambda: mipl.load("mnits"), r"'mnits' is neither a data set \(digits, .*nor a file"),
     "missing file": (lambda: mipl.load("nowhere/x.parquet"), r"no such file: nowhere"),
     "wrong suffix to save": (lambda: MIPLDataset(GOOD, SETS).save("x.xlsx"), r"its suffix must be one of .parquet"),
@@ -107,17 +193,36 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "options for a file": (lambda: mipl.load("x.parquet", r=2), r"a file takes no options; r apply"),
     "unknown method": (lambda: mipl.make("PL-SVM"), r"unknown method 'PL-SVM'; the methods are "),
-    "unknown parameter": (lambda: mipl.make("PL-kNN", n=3), r"PL-kNN has no parameter 'n'; it has embed, k"),
+    "unknown parameter": (lambda: mipl.make("PL-kNN", n=3), r"PL-kNN has no parameter 'n'; it has .*embed"),
     "unknown option": (lambda: mipl.load("digits", n=2), r"digits has no option 'n'; it has r, seed"),
     "r out of range": (lambda: mipl.load("digits", r=5), r"r=5; with 5 classes a bag can have 0 to 4"),
 }
 
 
-@pytest.mark.parametrize(("call", "message"), CASES.values(), ids=CASES)
-def test_bad_input_is_named(call, message):
-    with pytest.raises(mipl.DataError, match=message) as caught:
+@pytest.mark.parametrize(("call", "message"), DATA.values(), ids=DATA)
+def test_bad_data_are_named(call, message):
+    with pytest.raises(mipl.DataError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(("call", "message"), PARAMETERS.values(), ids=PARAMETERS)
+def test_wrong_parameters_are_named(call, message):
+    with pytest.raises(mipl.ParameterError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(("call", "message"), NAMES.values(), ids=NAMES)
+def test_unknown_names_are_answered_with_the_known_ones(call, message):
+    with pytest.raises(mipl.MIPLError, match=message) as caught:
         call()
     assert isinstance(caught.value, ValueError)
+
+
+def test_one_clause_catches_every_error_and_scikit_learns_catches_wrong_values():
+    assert all(issubclass(e, mipl.MIPLError) for e in (mipl.DataError, mipl.ParameterError, mipl.UnavailableError))
+    assert issubclass(mipl.DataError, ValueError)
+    assert issubclass(mipl.ParameterError, ValueError)
+    assert not issubclass(mipl.UnavailableError, ValueError)
 
 
 FILES: dict[str, tuple[str, object, str]] = {

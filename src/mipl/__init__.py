@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from mipl.miplgp.estimator import MIPLGP
     from mipl.persistence import load_model
     from mipl.registry import make, methods
+    from mipl.resolution import Resolution
+    from mipl.resolving import explain, resolve
     from mipl.scoring import label_free_score
 
 _EXPORTS = {
@@ -32,11 +34,14 @@ _EXPORTS = {
     "MIPLGP": "mipl.miplgp.estimator",
     "MIPLClassifier": "mipl.base",
     "MIPLDataset": "mipl.dataset",
+    "Resolution": "mipl.resolution",
+    "explain": "mipl.resolving",
     "label_free_score": "mipl.scoring",
     "load": "mipl.loading",
     "load_model": "mipl.persistence",
     "make": "mipl.registry",
     "methods": "mipl.registry",
+    "resolve": "mipl.resolving",
 }
 _SUBMODULES = ("bench", "checks", "datasets", "features", "gp", "io", "mil", "pll")
 
@@ -49,13 +54,16 @@ __all__ = [
     "MIPLDataset",
     "MIPLError",
     "ParameterError",
+    "Resolution",
     "UnavailableError",
     "__version__",
+    "explain",
     "label_free_score",
     "load",
     "load_model",
     "make",
     "methods",
+    "resolve",
 ]
 
 

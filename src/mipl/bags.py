@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mipl.errors import DataError
+from mipl.instances import as_bag, as_feature_names, as_instance_shape, as_instances, as_offsets, check_finite
+from mipl.rows import check_columns, frame_features, group_rows
 
 __all__ = ["Bags", "as_bags"]
 
@@ -24,12 +26,13 @@ class Bags:
     Parameters
     ----------
     instances : array (n, d)
-        Kept without a copy when it is float32 and C-ordered.
+        All instances, bag after bag. Kept without a copy when it is float32 and C-ordered.
     offsets : int array (m + 1,)
-        Starts at 0, ends at n, strictly increasing: a bag has at least one instance.
-    instance_shape : tuple of int, optional
-        How one instance looks before it was flattened, e.g. ``(28, 28)``; its product is d. Default ``(d,)``.
-    feature_names : sequence of d different str, optional
+        Where each bag starts; it begins with 0, ends with n and is strictly increasing, as a bag has at least one
+        instance.
+    instance_shape : tuple of int, default=(d,)
+        The shape of one instance before it was flattened, e.g. ``(28, 28)``; its product is d.
+    feature_names : sequence of d different str, default=None
         What the columns are called. They travel with every selection, into files and into models.
 
     Examples
@@ -57,11 +60,12 @@ class Bags:
         instance_shape: Sequence[int] | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> None:
-        flat = _as_instances(instances)
-        edges = _as_offsets(offsets, len(flat))
-        _check_finite(flat, edges)
-        d = flat.shape[1]
-        self._assign(flat, edges, _as_shape(instance_shape, d), _as_feature_names(feature_names, d))
+        flat = as_instances(instances)
+        edges = as_offsets(offsets, len(flat))
+        shape = as_instance_shape(instance_shape, flat.shape[1])
+        names = as_feature_names(feature_names, flat.shape[1])
+        check_finite(flat, edges, names)
+        self._assign(flat, edges, shape, names)
 
     def _assign(
         self,
@@ -95,10 +99,20 @@ class Bags:
         instance_shape: Sequence[int] | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> Bags:
-        """Stack a list of arrays (n_i, d), or (n_i, h, w) for images, into one `Bags`."""
+        """Stack a list of arrays into one `Bags`.
+
+        Parameters
+        ----------
+        bags : sequence of m arrays (n_i, d), or (n_i, h, w) for images
+            One array per bag.
+        instance_shape : tuple of int, default=None
+            The shape of one instance; None takes it from the arrays.
+        feature_names : sequence of d different str, default=None
+            What the features are called.
+        """
         if len(bags) == 0:
             raise DataError("no bags: the list is empty; pass at least one (n_i, d) array")
-        arrays = [_as_bag(i, bag) for i, bag in enumerate(bags)]
+        arrays = [as_bag(i, bag) for i, bag in enumerate(bags)]
         shapes = [a.shape[1:] for a in arrays]
         for i, shape in enumerate(shapes):
             if shape != shapes[0]:
@@ -114,7 +128,7 @@ class Bags:
 
     @classmethod
     def from_array(cls, bags: ArrayLike) -> Bags:
-        """Take a 3-D array (m, k, d): m bags of k instances each."""
+        """Read a 3-D array (m, k, d): m bags of k instances each."""
         try:
             array = np.asarray(bags)
         except ValueError as error:
@@ -136,38 +150,62 @@ class Bags:
         instance_shape: Sequence[int] | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> Bags:
-        """Group the rows of `instances` (n, d) by `bag_ids` (n,), in any order.
+        """Group rows by the bag that they belong to.
 
         Bags come in the order in which their ids first appear, and rows keep their order inside a bag; rows that
         are grouped already are not copied.
+
+        Parameters
+        ----------
+        instances : array (n, d)
+            One row per instance, in any order.
+        bag_ids : (n,) integers or strings
+            The bag of each row.
+        instance_shape : tuple of int, default=(d,)
+            The shape of one instance before it was flattened.
+        feature_names : sequence of d different str, default=None
+            What the columns are called.
         """
-        flat = _as_instances(instances)
+        flat = as_instances(instances)
         order, offsets, _ = group_rows(bag_ids, len(flat))
         return cls(flat if order is None else flat[order], offsets, instance_shape, feature_names)
 
     @classmethod
     def from_frame(cls, frame: Any, bag: str = "bag_id", features: Sequence[str] | None = None) -> Bags:
-        """Group the rows of a pandas `DataFrame` by its column `bag`; `features` defaults to all other columns."""
-        if bag not in frame.columns:
-            raise DataError(f"the frame has no column {bag!r}; its columns are {list(frame.columns)}")
+        """Group the rows of a pandas frame by the bag that they belong to; its columns name the features.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            One row per instance.
+        bag : str, default="bag_id"
+            The column that says which bag a row belongs to.
+        features : sequence of str, default=None
+            The feature columns; None takes all columns but `bag`.
+        """
+        check_columns(frame, [bag])
         names = [c for c in frame.columns if c != bag] if features is None else list(features)
         return cls.from_flat(frame_features(frame, names), frame[bag].to_numpy(), feature_names=list(map(str, names)))
 
     @classmethod
     def concatenate(cls, parts: Sequence[Bags]) -> Bags:
-        """Put several `Bags` one after the other."""
+        """Put several `Bags` one after the other; columns are matched by name where all parts have feature names."""
         if not parts:
             raise DataError("nothing to concatenate; pass at least one Bags")
+        first = parts[0]
         for i, part in enumerate(parts):
-            if part.instance_shape != parts[0].instance_shape:
+            if (part.feature_names is None) != (first.feature_names is None):
+                named, unnamed = (0, i) if part.feature_names is None else (i, 0)
+                raise DataError(f"part {named} has feature names, part {unnamed} has none; name the features of both")
+            if part.feature_names is None and part.instance_shape != first.instance_shape:
                 raise DataError(
-                    f"part {i} has instances of shape {part.instance_shape}, part 0 of {parts[0].instance_shape}"
+                    f"part {i} has instances of shape {part.instance_shape}, part 0 of {first.instance_shape}"
                 )
-            if part.feature_names != parts[0].feature_names:
-                raise DataError(f"part {i} has other feature names than part 0; select the same features in all parts")
+        if first.feature_names is not None:
+            parts = [part.match_features(first.feature_names, owner="part 0") for part in parts]
         starts = np.cumsum([0] + [p.n_instances for p in parts])
         offsets = np.concatenate([[0]] + [p.offsets[1:] + s for p, s in zip(parts, starts, strict=False)])
-        return parts[0]._with(np.concatenate([p.instances for p in parts]), offsets)
+        return first._with(np.concatenate([p.instances for p in parts]), offsets)
 
     # ---------------------------------------------------------------- sequence protocol
 
@@ -226,7 +264,13 @@ class Bags:
         return self._with(np.take(self.instances, self.rows_of(index), axis=0), offsets)
 
     def select_features(self, names: Sequence[str]) -> Bags:
-        """The same bags with the named columns, in that order; columns that are not named are left out."""
+        """The same bags with the named columns only, in that order.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Some of `feature_names`; columns that are not named are left out.
+        """
         if self.feature_names is None:
             raise DataError("the bags have no feature names to select by; pass feature_names when they are built")
         if tuple(names) == self.feature_names:
@@ -234,19 +278,39 @@ class Bags:
         column = {name: j for j, name in enumerate(self.feature_names)}
         missing = [name for name in names if name not in column]
         if missing:
-            shown = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
             raise DataError(
-                f"the bags have no feature {shown}; their features are {', '.join(self.feature_names[:20])}"
+                f"the bags have no feature {_shown(missing)}; their features are {_shown(self.feature_names)}"
             )
         chosen = np.ascontiguousarray(self.instances[:, [column[name] for name in names]])
         return Bags(chosen, self.offsets, feature_names=names)
+
+    def match_features(self, names: Sequence[str], owner: str) -> Bags:
+        """The same bags with their columns in the order of `names`, which must be exactly their features.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The features that `owner` has, in its order.
+        owner : str
+            What an error calls the other side, e.g. ``"the model"``.
+        """
+        have = self.feature_names or ()
+        missing = [name for name in names if name not in set(have)]
+        if missing:
+            raise DataError(f"{owner} has the feature {_shown(missing)}, the bags have not; they have {_shown(have)}")
+        extra = [name for name in have if name not in set(names)]
+        if extra:
+            raise DataError(
+                f"the bags have the feature {_shown(extra)}, {owner} has not; leave it out by Bags.select_features"
+            )
+        return self.select_features(names)
 
     def single_instances(self) -> Bags:
         """Every instance as a bag of its own: n bags of one instance, without a copy."""
         return self._with(self.instances, np.arange(self.n_instances + 1))
 
     def rows_of(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rows of `instances` that belong to the bags `index` (k,), bag after bag."""
+        """The rows of `instances` that belong to the bags with these indices (k,), bag after bag."""
         sizes = self.sizes[index]
         ends = np.cumsum(sizes)
         return np.repeat(self.offsets[index] - (ends - sizes), sizes) + np.arange(ends[-1] if len(ends) else 0)
@@ -322,13 +386,13 @@ class Bags:
         """Repeat per-bag `values` (m, ...) for every instance of the bag, to (n, ...)."""
         array = np.asarray(values)
         if len(array) != len(self):
-            raise DataError(f"expected one value a bag ({len(self)}), got {len(array)}")
+            raise DataError(f"expected one value per bag ({len(self)}), got {len(array)}")
         return np.repeat(array, self.sizes, axis=0)
 
     def _per_instance(self, values: ArrayLike) -> NDArray[Any]:
         array = np.asarray(values)
         if array.ndim == 0 or len(array) != self.n_instances:
-            raise DataError(f"expected one value an instance ({self.n_instances}), got shape {array.shape}")
+            raise DataError(f"expected one value per instance ({self.n_instances}), got shape {array.shape}")
         return array
 
 
@@ -346,140 +410,6 @@ def as_bags(bags: Any) -> Bags:
     )
 
 
-def group_rows(bag_ids: ArrayLike, n_rows: int) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[Any]]:
-    """Sort rows by bag id, stably, bags in order of first appearance.
-
-    Returns the row order (``None`` when the rows are grouped already), the offsets (m + 1,) and the ids (m,).
-    """
-    ids = np.asarray(bag_ids)
-    if ids.ndim != 1 or len(ids) != n_rows:
-        raise DataError(f"expected one bag id a row ({n_rows}), got shape {ids.shape}")
-    if n_rows == 0:
-        raise DataError("no instances: the table has no rows")
-    if ids.dtype == object:
-        ids = _plain_ids(ids)
-    if np.issubdtype(ids.dtype, np.floating) and np.isnan(ids).any():
-        raise DataError(f"row {int(np.flatnonzero(np.isnan(ids))[0])} has no bag id")
-    starts = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
-    if len(np.unique(ids[starts])) == len(starts):
-        return None, np.append(starts, n_rows), ids[starts]
-    unique, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
-    rank = np.empty(len(unique), dtype=np.int64)
-    rank[np.argsort(first, kind="stable")] = np.arange(len(unique))
-    bag = rank[inverse]
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(bag))])
-    return np.argsort(bag, kind="stable"), offsets, ids[np.sort(first)]
-
-
-def frame_features(frame: Any, names: Sequence[str]) -> NDArray[np.float32]:
-    """Read numeric feature columns of a pandas frame; the error names the column and row that is not a number."""
-    if not names:
-        raise DataError("the frame has no feature columns")
-    columns = []
-    for name in names:
-        if name not in frame.columns:
-            raise DataError(f"the frame has no column {name!r}; its columns are {list(frame.columns)}")
-        try:
-            column = frame[name].to_numpy(dtype=np.float32, na_value=np.nan)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"column {name!r} is not numeric ({error}); drop it or name the feature columns") from error
-        bad = np.flatnonzero(~np.isfinite(column))
-        if len(bad):
-            raise DataError(f"column {name!r}, row {bad[0]} is missing or not finite; fill it or drop the row")
-        columns.append(column)
-    return np.ascontiguousarray(np.stack(columns, axis=1))
-
-
-def _plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
-    """Integers or strings out of an object array, as pandas gives it."""
-    missing = np.flatnonzero((ids == np.array(None)) | (ids != ids))
-    if len(missing):
-        raise DataError(f"row {missing[0]} has no bag id")
-    try:
-        numbers = ids.astype(np.int64)
-    except (TypeError, ValueError, OverflowError):
-        return ids.astype(str)
-    return numbers if np.array_equal(numbers.astype(object), ids) else ids.astype(str)
-
-
-def _as_instances(instances: ArrayLike) -> NDArray[np.float32]:
-    array = np.asarray(instances)
-    if array.dtype == object:
-        raise DataError("the instances hold Python objects, not numbers; convert them to a float array first")
-    if array.ndim != 2:
-        raise DataError(f"instances must form a 2-D array (n, d), got shape {array.shape}")
-    if array.dtype.kind not in "fiub":
-        raise DataError(f"the instances are of type {array.dtype}, not real numbers")
-    if array.shape[0] == 0:
-        raise DataError("no instances: the data set is empty")
-    if array.shape[1] == 0:
-        raise DataError("the instances have no features (d = 0)")
-    with np.errstate(over="ignore"):
-        return np.ascontiguousarray(array, dtype=np.float32)
-
-
-def _as_bag(i: int, bag: ArrayLike) -> NDArray[Any]:
-    try:
-        array = np.asarray(bag)
-    except ValueError as error:
-        raise DataError(f"bag {i} is ragged: its instances differ in length") from error
-    if array.dtype == object:
-        raise DataError(f"bag {i} holds Python objects, not numbers; convert it to a float array first")
-    if array.dtype.kind not in "fiub":
-        raise DataError(f"bag {i} is of type {array.dtype}, not real numbers")
-    if array.ndim < 2:
-        raise DataError(f"bag {i} has shape {array.shape}; a bag is a 2-D array (instances, features)")
-    if len(array) == 0:
-        raise DataError(f"bag {i} is empty; drop it, a bag has at least one instance")
-    if array[0].size == 0:
-        raise DataError(f"bag {i} has no features (shape {array.shape})")
-    return array
-
-
-def _as_offsets(offsets: ArrayLike, n: int) -> NDArray[np.int64]:
-    edges = np.asarray(offsets)
-    if edges.ndim != 1 or len(edges) < 2 or not np.issubdtype(edges.dtype, np.integer):
-        raise DataError("offsets must be m + 1 integers, one edge more than bags")
-    edges = edges.astype(np.int64)
-    if edges[0] != 0 or edges[-1] != n:
-        raise DataError(f"offsets must run from 0 to the number of instances {n}, not {edges[0]} to {edges[-1]}")
-    bad = np.flatnonzero(np.diff(edges) <= 0)
-    if len(bad):
-        raise DataError(f"bag {bad[0]} is empty; drop it, a bag has at least one instance")
-    return edges
-
-
-def _as_shape(shape: Sequence[int] | None, d: int) -> tuple[int, ...]:
-    full = (d,) if shape is None else tuple(int(s) for s in shape)
-    if int(np.prod(full)) != d:
-        raise DataError(f"instance_shape {full} has {int(np.prod(full))} entries, the instances have {d} features")
-    return full
-
-
 def _shown(names: Sequence[str], most: int = 5) -> str:
     rest = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(repr, names[:most])) + rest
-
-
-def _as_feature_names(names: Sequence[str] | None, d: int) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    given = tuple(names)
-    if len(given) != d or not all(isinstance(name, str) for name in given):
-        raise DataError(f"feature_names must be {d} strings, one per feature, got {len(given)}: {list(given)[:5]}")
-    twice = [name for name in given if given.count(name) > 1] if len(set(given)) < d else []
-    if twice:
-        raise DataError(f"the feature name {twice[0]!r} occurs {given.count(twice[0])} times; names must differ")
-    return given
-
-
-def _check_finite(instances: NDArray[np.float32], offsets: NDArray[np.int64]) -> None:
-    # A float64 sum of finite float32 numbers cannot overflow, so one pass without a temporary decides.
-    if np.isfinite(np.sum(instances, dtype=np.float64)):
-        return
-    row, column = np.argwhere(~np.isfinite(instances))[0]
-    bag = int(np.searchsorted(offsets, row, side="right")) - 1
-    raise DataError(
-        f"bag {bag}, instance {row - offsets[bag]}, feature {column} is {instances[row, column]}; "
-        "replace missing or infinite values before building bags (values beyond 3.4e38 overflow float32)"
-    )
+    return ", ".join(repr(str(name)) for name in names[:most]) + rest

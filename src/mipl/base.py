@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,10 +13,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mipl.bags import Bags, as_bags
-from mipl.candidates import parse_candidates, parse_labels
+from mipl.candidates import bag_name, parse_candidates, parse_labels
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.parameters import check_parameters
+from mipl.persistence import save_model
 
 __all__ = ["MIPLClassifier", "restrict_to_candidates"]
 
@@ -29,15 +31,19 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     `fit` checks it. What `fit` learns lives in attributes that end in an underscore and hold NumPy arrays, numbers,
     strings, lists, dictionaries or other estimators, so that `save` can write them without pickle.
 
-    Wherever bags are expected, a `MIPLDataset` is taken too: it brings its candidates, labels and class names.
+    Wherever bags are expected, a `MIPLDataset` is taken too: it brings its candidates, labels and class names, and
+    errors call the bags by its ids. Where the model and the bags both have feature names, columns are matched by name.
 
     Attributes
     ----------
-    classes_ : (q,) labels, in the column order of every probability matrix
+    classes_ : (q,) labels
+        In the column order of every probability matrix.
     n_features_in_ : int
+        Features of an instance.
     feature_names_in_ : (d,) str
         Only where the training bags had feature names.
     instance_shape_ : tuple of int
+        The shape of an instance before it was flattened.
     """
 
     #: Name in the registry and in tables.
@@ -58,7 +64,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Class probabilities (m, q) of bags."""
 
     def _predict_instances(self, bags: Bags) -> NDArray[np.floating[Any]]:
-        """Instance probabilities (n, q + 1); by default each instance is judged as a bag of its own.
+        """Instance probabilities (n, q + 1); by default those of each instance as a bag of its own.
 
         A method without a notion of negative instances leaves the last column at zero.
         """
@@ -78,25 +84,36 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         ----------
         bags : MIPLDataset, Bags, list of (n_i, d) arrays, or 3-D array
             A data set brings its own candidates and class names.
-        candidates : (m, q) bool mask, or m collections of labels
-            Fitted with a data set or with labels, `predict` gives labels; fitted with a mask alone, class indices.
-        classes : (q,) labels, optional
-            Names for the columns of a mask, or the full set of labels.
+        candidates : (m, q) bool mask, or m collections of labels, default=None
+            The candidate labels of each bag; None takes those of the data set. Fitted with a data set or with labels,
+            `predict` gives labels; fitted with a mask alone, class indices.
+        classes : (q,) labels, default=None
+            Names for the columns of a mask, or the full set of labels. None takes the data set's, else ``0..q-1`` for
+            a mask and the labels that occur for collections.
+
+        Returns
+        -------
+        self
         """
-        if isinstance(bags, MIPLDataset) and candidates is None:
-            candidates, classes = bags.candidates, bags.classes if classes is None else classes
+        check_parameters(self)
+        checked = _bags_of(bags)
+        if isinstance(bags, MIPLDataset):
+            candidates = bags.candidates if candidates is None else candidates
+            classes = bags.classes if classes is None else classes
         elif candidates is None:
             raise DataError("no candidates: pass fit(bags, candidates), or fit(dataset) with a MIPLDataset")
-        checked = _bags_of(bags)
-        mask, names = parse_candidates(candidates, classes, n_bags=len(checked))
-        check_parameters(self)
+        mask, names = parse_candidates(candidates, classes, n_bags=len(checked), bag_ids=_ids_of(bags))
         self._forget()
         self.classes_ = names
         self.n_features_in_ = checked.n_features
         self.instance_shape_ = checked.instance_shape
         if checked.feature_names is not None:
             self.feature_names_in_ = np.array(checked.feature_names)
-        self._fit(checked, mask)
+        try:
+            self._fit(checked, mask)
+        except BaseException:
+            self._forget()  # half a fit is none
+            raise
         return self
 
     def predict_proba(self, bags: Any) -> NDArray[np.floating[Any]]:
@@ -115,41 +132,61 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def resolve(self, bags: Any, candidates: Any = None) -> NDArray[np.floating[Any]]:
         """Posterior (m, q) of the true label of bags with candidate sets; zero off the candidates.
 
-        A data set brings its own candidates; its classes may be some of the model's, in any order.
+        Parameters
+        ----------
+        bags : MIPLDataset, Bags, list of (n_i, d) arrays, or 3-D array
+            A data set brings its own candidates; its classes may be some of the model's, in any order.
+        candidates : (m, q) bool mask, or m collections of labels, default=None
+            The candidate labels of each bag; None takes those of the data set.
         """
         checked = self._check_bags(bags)
         if candidates is None:
             if not isinstance(bags, MIPLDataset):
                 raise DataError("no candidates: pass resolve(bags, candidates), or resolve(dataset)")
-            candidates = bags.candidate_sets()
-        return self._resolve(checked, self._check_candidates(candidates, len(checked)))
+            candidates = self._candidates_of(bags)
+        return self._resolve(checked, self._check_candidates(candidates, bags, len(checked)))
 
     def score(self, bags: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy against true labels (m,).
+        """Accuracy against true labels.
 
-        Given candidate sets instead (an (m, q) mask or collections of labels), as by a cross-validation that knows
-        no true label, it is the share of bags whose predicted label is among their candidates. A data set without `y`
-        brings its own labels.
+        Parameters
+        ----------
+        bags : MIPLDataset, Bags, list of (n_i, d) arrays, or 3-D array
+            A data set brings its own labels.
+        y : (m,) labels, (m, q) bool mask, or m collections of labels, default=None
+            The true label of each bag; None takes those of the data set. Given candidate sets instead, as by a
+            cross-validation that knows no true label, the score is the share of bags whose predicted label is among
+            their candidates.
+        sample_weight : (m,) float, default=None
+            How much each bag counts; None for all alike.
         """
         checked = self._check_bags(bags)
+        m, ids = len(checked), _ids_of(bags)
         if y is None:
-            y = _labels_of(bags)
+            y = self._labels_of(bags)
         predicted = np.argmax(self._predict_proba(checked), axis=1)
-        if _is_label_vector(y):
-            truth = parse_labels(y, self.classes_)
-            if len(truth) != len(checked):
-                raise DataError(f"{len(truth)} labels for {len(checked)} bags; there must be one per bag")
-            if (truth < 0).any():
-                raise DataError(f"bag {np.flatnonzero(truth < 0)[0]} has no true label; leave it out of the score")
+        if _is_label_vector(y, self.classes_):
+            truth = parse_labels(y, self.classes_, n_bags=m, bag_ids=ids)
+            unknown = np.flatnonzero(truth < 0)
+            if len(unknown):
+                raise DataError(f"{bag_name(unknown[0], ids)} has no true label; leave it out of the score")
             right = predicted == truth
         else:
-            right = self._check_candidates(y, len(checked))[np.arange(len(checked)), predicted]
+            right = self._check_candidates(y, bags, m)[np.arange(m), predicted]
+        if sample_weight is not None and np.shape(sample_weight) != (m,):
+            raise DataError(
+                f"sample_weight has shape {np.shape(sample_weight)} for {m} bags; there must be one per bag"
+            )
         return float(np.average(right, weights=sample_weight))
 
     def save(self, path: str | Path) -> Path:
-        """Write the fitted model to one file; `mipl.load_model` reads it back without running any code from it."""
-        from mipl.persistence import save_model
+        """Write the fitted model to one file; `mipl.load_model` reads it back without running any code from it.
 
+        Parameters
+        ----------
+        path : str or Path
+            Where to; the file appears whole or not at all.
+        """
         return save_model(self, path)
 
     # ---------------------------------------------------------------- checks
@@ -160,21 +197,40 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         checked = _bags_of(bags)
         expected = getattr(self, "feature_names_in_", None)
         if expected is not None and checked.feature_names is not None:
-            unknown = sorted(set(checked.feature_names) - set(expected))
-            if unknown:
-                raise DataError(
-                    f"the model was fitted without the feature {unknown[0]!r} ({len(unknown)} such in all); "
-                    "leave these columns out, for instance by bags.select_features(model.feature_names_in_)"
-                )
-            return checked.select_features(expected.tolist())
+            return checked.match_features(expected.tolist(), owner="the model")
         if checked.n_features != self.n_features_in_:
             raise DataError(
                 f"the bags have {checked.n_features} features, the model was fitted with {self.n_features_in_}"
             )
         return checked
 
-    def _check_candidates(self, candidates: Any, n_bags: int) -> NDArray[np.bool_]:
-        return parse_candidates(candidates, self.classes_, n_bags=n_bags)[0]
+    def _check_candidates(self, candidates: Any, bags: Any, n_bags: int) -> NDArray[np.bool_]:
+        return parse_candidates(candidates, self.classes_, n_bags=n_bags, bag_ids=_ids_of(bags))[0]
+
+    def _candidates_of(self, dataset: MIPLDataset) -> Any:
+        """A data set's candidate sets by name, or its mask where the model knows no names."""
+        return dataset.candidates if self._by_position(dataset) else dataset.candidate_sets()
+
+    def _labels_of(self, bags: Any) -> Any:
+        """A data set's true labels by name, or as class indices where the model knows no names."""
+        if not isinstance(bags, MIPLDataset):
+            raise DataError("no labels: pass score(bags, labels), or score(dataset)")
+        if bags.labels is None:
+            raise DataError("the data set has no true labels to score against; pass candidate sets to score by these")
+        return bags.labels if self._by_position(bags) else np.array(bags.label_names(), dtype=object)
+
+    def _by_position(self, dataset: MIPLDataset) -> bool:
+        """Whether the data set's classes are the model's columns: only where the model was fitted with a mask alone."""
+        q = len(self.classes_)
+        nameless = np.array_equal(self.classes_, np.arange(q))
+        if not nameless or dataset.classes.dtype.kind != "U":
+            return False
+        if dataset.n_classes != q:
+            raise DataError(
+                f"the model was fitted with {q} classes without names, the data set has {dataset.n_classes}; "
+                "fit it with a data set, or pass classes to fit"
+            )
+        return True
 
     def _forget(self) -> None:
         """Drop what an earlier fit learned, so that a second one starts as the first did."""
@@ -195,17 +251,22 @@ def _bags_of(bags: Any) -> Bags:
     return bags.bags if isinstance(bags, MIPLDataset) else as_bags(bags)
 
 
-def _labels_of(bags: Any) -> Any:
-    if not isinstance(bags, MIPLDataset):
-        raise DataError("no labels: pass score(bags, labels), or score(dataset)")
-    if bags.labels is None:
-        raise DataError("the data set has no true labels to score against; pass candidate sets to score by these")
-    return np.array(bags.label_names(), dtype=object)
+def _ids_of(bags: Any) -> NDArray[Any] | None:
+    return bags.bag_ids if isinstance(bags, MIPLDataset) else None
 
 
-def _is_label_vector(y: Any) -> bool:
+def _is_label_vector(y: Any, classes: NDArray[Any]) -> bool:
+    """Whether y holds one label per bag; strings such as "a|b" are candidate sets, unless a class is called so."""
     if hasattr(y, "to_numpy"):
         y = y.to_numpy()
-    if isinstance(y, np.ndarray) and y.dtype != object:
+    if isinstance(y, np.ndarray) and y.dtype.kind not in "OU":
         return y.ndim == 1
-    return len(y) > 0 and all(v is None or isinstance(v, int | np.integer | str) for v in y)
+    if isinstance(y, np.ndarray):
+        y = y.tolist()
+    if not isinstance(y, Sequence) or isinstance(y, str | bytes):
+        raise DataError(f"cannot read labels from {type(y).__name__}; pass one label or candidate set per bag")
+    names = set(classes.tolist())
+    return len(y) > 0 and all(
+        v is None or isinstance(v, int | np.integer | float) or (isinstance(v, str) and ("|" not in v or v in names))
+        for v in y
+    )

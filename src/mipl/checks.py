@@ -15,25 +15,37 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
 
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
-from mipl.errors import DataError
+from mipl.dataset import MIPLDataset
+from mipl.errors import DataError, ParameterError
 from mipl.persistence import load_model
 
-__all__ = ["check_mipl_estimator", "mipl_checks"]
+__all__ = ["check_mipl_estimator", "mipl_checks", "small_dataset", "small_problem"]
 
 _TOLERANCE = 1e-5
 
 
 def check_mipl_estimator(estimator: MIPLClassifier) -> None:
-    """Run every check on clones of `estimator`; the first broken promise raises an AssertionError.
+    """Run every check on clones of an estimator.
+
+    Parameters
+    ----------
+    estimator : MIPLClassifier
+        With the parameters that it shall be checked with; it is not fitted itself.
+
+    Raises
+    ------
+    AssertionError
+        With the first promise that is broken.
 
     Examples
     --------
     >>> import mipl
-    >>> check_mipl_estimator(mipl.make("PL-kNN", k=3))
+    >>> check_mipl_estimator(mipl.make("PL-kNN"))
     """
     for check in mipl_checks():
         check(clone(estimator))
@@ -43,18 +55,44 @@ def mipl_checks() -> Iterator[Callable[[MIPLClassifier], None]]:
     """The checks one by one, for test runners that report each under its own name."""
     yield check_constructor_only_assigns
     yield check_params_round_trip
+    yield check_nonsense_parameters_are_refused
+    yield check_any_random_state_is_accepted
     yield check_fit_returns_self_and_leaves_inputs_alone
+    yield check_unfitted_models_say_so
     yield check_outputs_have_the_promised_form
     yield check_same_seed_gives_same_answers
+    yield check_second_fit_forgets_the_first
     yield check_order_of_bags_and_instances_does_not_matter
+    yield check_data_set_equals_its_parts
     yield check_labels_by_name
+    yield check_features_by_name
     yield check_saving_and_pickling_change_nothing
     yield check_bad_input_is_refused
 
 
-def small_problem(q: int = 3, m: int = 24, d: int = 4) -> tuple[Bags, NDArray[np.bool_], NDArray[np.int64]]:
-    """Make m bags of 1 to 5 instances, some near the class centre, the rest around the origin; two candidates each."""
-    rng = np.random.default_rng(7)
+def small_problem(
+    q: int = 3, m: int = 24, d: int = 4, seed: int = 7
+) -> tuple[Bags, NDArray[np.bool_], NDArray[np.int64]]:
+    """Make m bags of 1 to 5 instances, some near the class centre, the rest around the origin; two candidates each.
+
+    Parameters
+    ----------
+    q : int, default=3
+        Number of classes, at most d.
+    m : int, default=24
+        Number of bags.
+    d : int, default=4
+        Number of features.
+    seed : int, default=7
+        Of all that is random.
+
+    Returns
+    -------
+    bags : Bags
+    candidates : (m, q) bool
+    labels : (m,) int
+    """
+    rng = np.random.default_rng(seed)
     labels = np.arange(m) % q
     candidates = np.zeros((m, q), dtype=bool)
     candidates[np.arange(m), labels] = True
@@ -68,14 +106,39 @@ def small_problem(q: int = 3, m: int = 24, d: int = 4) -> tuple[Bags, NDArray[np
     return Bags.from_list(bags), candidates, labels
 
 
+def small_dataset() -> MIPLDataset:
+    """The `small_problem` as a data set with names: of classes (not in alphabetical order), of features and of bags."""
+    bags, candidates, labels = small_problem()
+    return MIPLDataset(
+        Bags(bags.instances, bags.offsets, feature_names=["width", "height", "weight", "age"]),
+        candidates,
+        labels=labels,
+        classes=["cat", "ant", "bee"],
+        bag_ids=[f"animal-{i}" for i in range(len(bags))],
+    )
+
+
+# -------------------------------------------------------------------- parameters
+
+
 def check_constructor_only_assigns(estimator: MIPLClassifier) -> None:
-    """Parameters are keyword-only and stored as given."""
+    """Parameters are keyword-only and stored as given; a wrapper may take its `learner` by position, as the first."""
     cls = type(estimator)
-    for name, parameter in inspect.signature(cls).parameters.items():
-        assert parameter.kind is inspect.Parameter.KEYWORD_ONLY, f"{cls.__name__}: parameter {name} is not keyword-only"
+    parameters = inspect.signature(cls).parameters
+    learner = {name: getattr(estimator, name) for name in list(parameters)[:1] if _is_learner(estimator, name)}
+    for name, parameter in parameters.items():
+        if name not in learner:
+            keyword_only = parameter.kind is inspect.Parameter.KEYWORD_ONLY
+            assert keyword_only, f"{cls.__name__}: parameter {name} is not keyword-only"
         marker = object()
-        built = cls(**{name: marker})
+        built = cls(**{**learner, name: marker})
         assert getattr(built, name) is marker, f"{cls.__name__}: __init__ changes or drops the parameter {name}"
+        extra = vars(built).keys() - parameters.keys()
+        assert not extra, f"{cls.__name__}: __init__ sets {sorted(extra)}, which are no parameters"
+
+
+def _is_learner(estimator: MIPLClassifier, name: str) -> bool:
+    return name == "learner" and isinstance(getattr(estimator, name, None), BaseEstimator)
 
 
 def check_params_round_trip(estimator: MIPLClassifier) -> None:
@@ -87,25 +150,89 @@ def check_params_round_trip(estimator: MIPLClassifier) -> None:
         assert value is params[name], f"set_params changes {name}"
 
 
+def check_nonsense_parameters_are_refused(estimator: MIPLClassifier) -> None:
+    """Every parameter, a learner's too, is constrained; nonsense ends in a ParameterError that names it."""
+    bags, candidates, _ = small_problem()
+    owners: dict[str, BaseEstimator] = {"": estimator}
+    if _is_learner(estimator, "learner"):
+        owners["learner__"] = estimator.learner
+    for prefix, owner in owners.items():
+        for name in owner.get_params(deep=False):
+            who = f"{type(owner).__name__}: the parameter {name}"
+            assert name in getattr(owner, "_parameter_constraints", {}), f"{who} has no entry in _parameter_constraints"
+            nonsense = clone(estimator).set_params(**{prefix + name: object()})
+            _assert_refused(who, "any object", ParameterError, lambda: nonsense.fit(bags, candidates), name)  # noqa: B023
+    unknown = set(estimator._parameter_constraints) - set(estimator.get_params(deep=False))
+    assert not unknown, f"_parameter_constraints names {sorted(unknown)}, which are no parameters"
+
+
+def check_any_random_state_is_accepted(estimator: MIPLClassifier) -> None:
+    """A random_state may be None or a RandomState; a fitted model answers the same each time, whatever it was."""
+    bags, candidates, _ = small_problem()
+    for name in _random_states(estimator):
+        models = []
+        for state in (None, np.random.RandomState(5), np.random.RandomState(5)):
+            try:
+                models.append(clone(estimator).set_params(**{name: state}).fit(bags, candidates))
+            except Exception as error:
+                raise AssertionError(f"{name}={state} ends in {type(error).__name__}: {error}") from error
+        for model in models[:2]:
+            same = np.array_equal(model.predict_proba(bags), model.predict_proba(bags))
+            assert same, f"two predictions of one fit differ where {name} is {model.get_params()[name]}"
+        same = np.array_equal(models[1].predict_proba(bags), models[2].predict_proba(bags))
+        assert same, f"two fits with {name}=RandomState(5) differ"
+
+
+def _random_states(estimator: MIPLClassifier) -> list[str]:
+    """The random states of an estimator and of its learner; front ends of scikit-learn keep their own rules."""
+    return [name for name in ("random_state", "learner__random_state") if name in estimator.get_params()]
+
+
+def _seeded(estimator: MIPLClassifier) -> MIPLClassifier:
+    return clone(estimator).set_params(**dict.fromkeys(_random_states(estimator), 3))
+
+
+# -------------------------------------------------------------------- fit and answers
+
+
 def check_fit_returns_self_and_leaves_inputs_alone(estimator: MIPLClassifier) -> None:
     """Fit gives the estimator back and changes neither its inputs nor its parameters."""
     bags, candidates, _ = small_problem()
     instances, mask = bags.instances.copy(), candidates.copy()
-    before = estimator.get_params(deep=False)
+    before = estimator.get_params()
     assert estimator.fit(bags, candidates) is estimator, "fit does not return self"
     assert np.array_equal(bags.instances, instances), "fit changes the instances"
     assert np.array_equal(candidates, mask), "fit changes the candidates"
-    for name, value in estimator.get_params(deep=False).items():
+    for name, value in estimator.get_params().items():
         assert value is before[name], f"fit changes the parameter {name}"
+    if _is_learner(estimator, "learner"):
+        assert not hasattr(estimator.learner, "classes_"), "fit fits its parameter learner; fit a clone of it"
+
+
+def check_unfitted_models_say_so(estimator: MIPLClassifier) -> None:
+    """Before fit every question ends in scikit-learn's NotFittedError."""
+    bags, candidates, labels = small_problem()
+    with tempfile.TemporaryDirectory() as folder:
+        questions: dict[str, Callable[[], Any]] = {
+            "predict": lambda: estimator.predict(bags),
+            "predict_proba": lambda: estimator.predict_proba(bags),
+            "predict_instances": lambda: estimator.predict_instances(bags),
+            "resolve": lambda: estimator.resolve(bags, candidates),
+            "score": lambda: estimator.score(bags, labels),
+            "save": lambda: estimator.save(Path(folder) / "model.mipl"),
+        }
+        for name, ask in questions.items():
+            _assert_refused(name, "a model that is not fitted", NotFittedError, ask)
 
 
 def check_outputs_have_the_promised_form(estimator: MIPLClassifier) -> None:
-    """Probabilities sum to one, resolve is zero off the candidates, predict is a class."""
+    """Probabilities sum to one, resolve is zero off the candidates, predict is the most probable class."""
     bags, candidates, _ = small_problem()
     m, q = candidates.shape
     estimator.fit(bags, candidates)
+    proba = estimator.predict_proba(bags)
     for name, matrix, shape in (
-        ("predict_proba", estimator.predict_proba(bags), (m, q)),
+        ("predict_proba", proba, (m, q)),
         ("predict_instances", estimator.predict_instances(bags), (bags.n_instances, q + 1)),
         ("resolve", estimator.resolve(bags, candidates), (m, q)),
     ):
@@ -116,20 +243,35 @@ def check_outputs_have_the_promised_form(estimator: MIPLClassifier) -> None:
         assert np.abs(matrix.sum(axis=1) - 1).max() < _TOLERANCE, f"rows of {name} do not sum to one"
     assert (estimator.resolve(bags, candidates)[~candidates] == 0).all(), "resolve gives mass to non-candidates"
     predicted = estimator.predict(bags)
-    assert predicted.shape == (m,), f"predict has shape {predicted.shape}"
-    assert np.isin(predicted, estimator.classes_).all(), "predict gives something that is not a class"
+    assert np.shape(predicted) == (m,), f"predict has shape {np.shape(predicted)}"
+    best = estimator.classes_[proba.argmax(axis=1)]
+    assert np.array_equal(predicted, best), "predict is not the argmax of predict_proba"
+    assert estimator.score(bags, best) == 1, "score is not the share of bags whose label is predicted"
     assert 0 <= estimator.score(bags, candidates) <= 1
 
 
 def check_same_seed_gives_same_answers(estimator: MIPLClassifier) -> None:
     """Two fits with the same random_state agree bit for bit, and so do two predictions of one fit."""
     bags, candidates, _ = small_problem()
-    if "random_state" in estimator.get_params(deep=False):
-        estimator.set_params(random_state=3)
-    first = clone(estimator).fit(bags, candidates)
-    second = clone(estimator).fit(bags, candidates)
+    first = _seeded(estimator).fit(bags, candidates)
+    second = _seeded(estimator).fit(bags, candidates)
     assert np.array_equal(first.predict_proba(bags), second.predict_proba(bags)), "fit is not deterministic"
     assert np.array_equal(first.predict_proba(bags), first.predict_proba(bags)), "predict_proba is not deterministic"
+
+
+def check_second_fit_forgets_the_first(estimator: MIPLClassifier) -> None:
+    """A model that was fitted on other bags, classes and features before is the model of a first fit."""
+    again, fresh = _seeded(estimator), _seeded(estimator)
+    again.fit(small_dataset())
+    bags, candidates, _ = small_problem(q=4, m=18, d=5, seed=8)
+    again.fit(bags, candidates)
+    fresh.fit(bags, candidates)
+    kept = vars(again).keys() - vars(fresh).keys()
+    assert not kept, f"a second fit keeps {sorted(kept)} of the first"
+    assert np.array_equal(again.classes_, fresh.classes_), "a second fit keeps the classes of the first"
+    for name in ("predict_proba", "predict_instances"):
+        same = np.array_equal(getattr(again, name)(bags), getattr(fresh, name)(bags))
+        assert same, f"{name} after a second fit depends on the first"
 
 
 def check_order_of_bags_and_instances_does_not_matter(estimator: MIPLClassifier) -> None:
@@ -144,27 +286,72 @@ def check_order_of_bags_and_instances_does_not_matter(estimator: MIPLClassifier)
     assert np.allclose(estimator.predict_proba(turned), proba, atol=_TOLERANCE), "the order inside a bag matters"
 
 
+# -------------------------------------------------------------------- data sets and names
+
+
+def check_data_set_equals_its_parts(estimator: MIPLClassifier) -> None:
+    """A data set may stand for its bags, candidates, labels and classes in every question."""
+    ds = small_dataset()
+    whole = _seeded(estimator).fit(ds)
+    parts = _seeded(estimator).fit(ds.bags, ds.candidates, ds.classes)
+    assert np.array_equal(whole.classes_, ds.classes), "fit on a data set drops its class names"
+    pairs: dict[str, tuple[Any, Any]] = {
+        "predict": (whole.predict(ds), parts.predict(ds.bags)),
+        "predict_proba": (whole.predict_proba(ds), parts.predict_proba(ds.bags)),
+        "predict_instances": (whole.predict_instances(ds), parts.predict_instances(ds.bags)),
+        "resolve": (whole.resolve(ds), parts.resolve(ds.bags, ds.candidates)),
+        "score": (whole.score(ds), parts.score(ds.bags, ds.labels)),
+    }
+    for name, (of_whole, of_parts) in pairs.items():
+        assert np.array_equal(of_whole, of_parts), f"{name} of a data set differs from that of its parts"
+
+
 def check_labels_by_name(estimator: MIPLClassifier) -> None:
     """Fitted with names, predict gives names, equal to the answers of a fit with the mask."""
     bags, candidates, _ = small_problem()
     names = np.array(["ant", "bee", "cat"])
     sets = [names[row].tolist() for row in candidates]
-    by_name = clone(estimator).fit(bags, sets).predict(bags)
-    by_index = clone(estimator).fit(bags, candidates).predict(bags)
+    by_name = _seeded(estimator).fit(bags, sets).predict(bags)
+    by_index = _seeded(estimator).fit(bags, candidates).predict(bags)
     assert np.array_equal(by_name, names[by_index]), "names and indices give different answers"
+
+
+def check_features_by_name(estimator: MIPLClassifier) -> None:
+    """Columns are matched by name; a missing and an unknown feature are errors that name it."""
+    ds = small_dataset()
+    estimator.fit(ds)
+    names = list(ds.bags.feature_names or ())
+    fitted = getattr(estimator, "feature_names_in_", np.array([]))
+    assert fitted.tolist() == names, "feature_names_in_ is not what the bags' features are called"
+    turned = ds.bags.select_features(names[::-1])
+    same = np.array_equal(estimator.predict_proba(turned), estimator.predict_proba(ds.bags))
+    assert same, "columns are matched by position although they have names"
+    renamed = Bags(ds.bags.instances, ds.bags.offsets, feature_names=[*names[:-1], "height in feet"])
+    wider = Bags(
+        np.concatenate([ds.bags.instances, ds.bags.instances[:, :1]], axis=1),
+        ds.bags.offsets,
+        feature_names=[*names, "shoe size"],
+    )
+    for bags, feature, what in (
+        (ds.bags.select_features(names[:-1]), names[-1], "a missing feature"),
+        (renamed, names[-1], "a renamed feature"),
+        (wider, "shoe size", "an unknown feature"),
+    ):
+        who = f"predict_proba of {type(estimator).__name__}"
+        _assert_refused(who, what, DataError, lambda: estimator.predict_proba(bags), repr(feature))  # noqa: B023
 
 
 def check_saving_and_pickling_change_nothing(estimator: MIPLClassifier) -> None:
     """A model that was saved and loaded, or pickled, answers bit for bit as before."""
-    bags, candidates, _ = small_problem()
-    estimator.fit(bags, candidates)
+    ds = small_dataset()
+    estimator.fit(ds)
     with tempfile.TemporaryDirectory() as folder:
         loaded = load_model(estimator.save(Path(folder) / "model.mipl"))
     for copy, how in ((loaded, "saving"), (pickle.loads(pickle.dumps(estimator)), "pickling")):
         assert type(copy) is type(estimator), f"{how} changes the class"
         assert repr(copy) == repr(estimator), f"{how} changes the parameters"
-        for method in ("predict_proba", "predict_instances"):
-            same = np.array_equal(getattr(copy, method)(bags), getattr(estimator, method)(bags))
+        for method in ("predict", "predict_proba", "predict_instances", "resolve"):
+            same = np.array_equal(getattr(copy, method)(ds), getattr(estimator, method)(ds))
             assert same, f"{how} changes the result of {method}"
 
 
@@ -179,6 +366,7 @@ def check_bad_input_is_refused(estimator: MIPLClassifier) -> None:
         ),
         ("a NaN", lambda: clone(estimator).fit([np.full((2, 4), np.nan)] * 3, candidates[:3])),
         ("an empty list", lambda: clone(estimator).fit([], candidates)),
+        ("bags without candidate sets", lambda: clone(estimator).fit(bags)),
     ]
     estimator.fit(bags, candidates)
     refused += [
@@ -187,8 +375,21 @@ def check_bad_input_is_refused(estimator: MIPLClassifier) -> None:
         ("candidates of other width", lambda: estimator.resolve(bags, candidates[:, :-1])),
     ]
     for what, call in refused:
-        try:
-            call()
-        except DataError:
-            continue
-        raise AssertionError(f"{type(estimator).__name__} accepts {what}")
+        _assert_refused(type(estimator).__name__, what, DataError, call)
+
+
+def _assert_refused(
+    who: str, what: str, expected: type[Exception], call: Callable[[], Any], mentions: str = ""
+) -> None:
+    """Assert that a call ends in the expected error, and that its message mentions what is wrong."""
+    try:
+        call()
+    except expected as error:
+        message = str(error)
+    except Exception as error:
+        raise AssertionError(
+            f"{who}: {what} ends in {type(error).__name__}, not in {expected.__name__}: {error}"
+        ) from error
+    else:
+        raise AssertionError(f"{who} accepts {what}")
+    assert mentions in message, f"{who}: the error about {what} does not mention {mentions}: {message}"

@@ -18,16 +18,31 @@ __all__ = ["limit_threads", "seed_of", "torch_device"]
 
 
 def torch_device(name: str) -> torch.device:
-    """The torch device of that name, if this machine has it."""
+    """The torch device of that name.
+
+    Parameters
+    ----------
+    name : str
+        ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"`` or another of torch's devices.
+
+    Raises
+    ------
+    ParameterError
+        If torch knows no device of that name.
+    UnavailableError
+        If this machine has no such device, or numbers cannot be read back from it.
+    """
     import torch
 
+    if not isinstance(name, str):  # torch takes integers too, and means an accelerator by them
+        raise ParameterError(f"device={name!r} is not the name of a device; use 'cpu', 'cuda', 'cuda:1' or 'mps'")
     try:
         device = torch.device(name)
-    except (RuntimeError, TypeError) as error:
+    except RuntimeError as error:
         raise ParameterError(f"device={name!r} is not a torch device; use 'cpu', 'cuda', 'cuda:1' or 'mps'") from error
     try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        torch.zeros(1, device=device).cpu()
+    except (RuntimeError, AssertionError, ImportError) as error:
         raise UnavailableError(f"device={name!r} is not available on this machine; use device='cpu'") from error
     return device
 
@@ -37,6 +52,13 @@ def limit_threads(n_rows: int, *, one_thread_up_to: float) -> Iterator[None]:
     """Keep BLAS and OpenMP to one thread where the matrices have few rows; above, leave their number alone.
 
     On short matrices threads wait for each other longer than they work.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows of the matrices that are worked on.
+    one_thread_up_to : float
+        The largest number of rows for one thread; ``math.inf`` for one thread always.
     """
     if n_rows > one_thread_up_to:
         yield
@@ -48,15 +70,20 @@ def limit_threads(n_rows: int, *, one_thread_up_to: float) -> Iterator[None]:
 def seed_of(random_state: Any) -> int:
     """An integer seed from what scikit-learn takes as `random_state`.
 
-    An int is its own seed; None gives a fresh one each time; a `RandomState` or `Generator` is drawn from.
+    Parameters
+    ----------
+    random_state : int, None, numpy.random.RandomState or numpy.random.Generator
+        An int is its own seed; None gives a fresh one each time; a generator is drawn from, which advances it.
 
+    Examples
+    --------
     >>> seed_of(3)
     3
     """
     if random_state is None:
         return int(np.random.default_rng().integers(2**31))
     if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
+        return int(random_state.randint(2**31, dtype=np.int64))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
     return int(random_state)

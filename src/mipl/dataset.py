@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mipl.bags import Bags, as_bags, frame_features, group_rows
-from mipl.candidates import label_names, parse_candidates, parse_labels
-from mipl.errors import DataError
+from mipl.bags import Bags, as_bags
+from mipl.candidates import bag_name, label_names, parse_candidates, parse_labels
+from mipl.errors import DataError, ParameterError
+from mipl.rows import check_columns, frame_features, group_rows, one_per_bag
 
 __all__ = ["MIPLDataset", "split_order"]
 
@@ -22,21 +24,24 @@ class MIPLDataset:
     Parameters
     ----------
     bags : Bags, list of (n_i, d) arrays, or 3-D array
+        The bags; feature names travel with a `Bags`.
     candidates : (m, q) bool mask, or m collections of labels
-        See `mipl.candidates.parse_candidates`.
-    labels : (m,) labels, optional
+        The candidate labels of each bag, see `mipl.candidates.parse_candidates`.
+    labels : (m,) labels, default=None
         The true label of each bag, for evaluation only; None where unknown. It must be a candidate. Where `classes` are
         strings, class indices are taken too (-1 for unknown). The attribute holds class indices.
-    classes : (q,) names, optional
-    instance_labels : (n,) int, optional
+    classes : (q,) names, default=None
+        The classes in their order; None stands for ``0..q-1`` for a mask, else for the sorted labels that occur.
+    instance_labels : (n,) int, default=None
         Class index of each instance, q for a negative instance, -1 where unknown.
-    bag_ids : (m,) unique integers or strings, optional
-        Default ``0..m-1``.
-    groups : (m,) int, optional
-        Bags that share a source (a recording, a patient, a page); `split` keeps those of one group on one side.
-    name : str
-    description : str
+    bag_ids : (m,) unique integers or strings, default=None
+        What the bags are called, in files and in errors; None stands for ``0..m-1``.
+    name : str, default=""
+        What the data set is called in tables.
+    description : str, default=""
         Where the data come from and how the features were scaled.
+    groups : (m,) int, default=None
+        Bags that share a source (a recording, a patient, a page); `split` keeps those of one group on one side.
 
     Examples
     --------
@@ -67,12 +72,13 @@ class MIPLDataset:
         groups: Any = None,
     ) -> None:
         self.bags = as_bags(bags)
-        mask, names = parse_candidates(candidates, classes, n_bags=len(self.bags))
+        ids = _check_bag_ids(bag_ids, len(self.bags))
+        mask, names = parse_candidates(candidates, classes, bag_ids=ids)
+        self.bag_ids = _frozen(ids)
         self.candidates = _frozen(mask)
         self.classes = _frozen(names)
-        self.labels = _frozen(_check_labels(labels, mask, names))
-        self.instance_labels = _frozen(_check_instance_labels(instance_labels, self.bags, len(names)))
-        self.bag_ids = _frozen(_check_bag_ids(bag_ids, len(self.bags)))
+        self.labels = _frozen(_check_labels(labels, mask, names, ids))
+        self.instance_labels = _frozen(_check_instance_labels(instance_labels, self.bags, len(names), ids))
         self.groups = _frozen(_check_groups(groups, len(self.bags)))
         self.name = name
         self.description = description
@@ -94,14 +100,26 @@ class MIPLDataset:
         classes: Sequence[Any] | None = None,
         name: str = "",
     ) -> MIPLDataset:
-        """Read a pandas frame with one row an instance; candidate sets are collections or strings ``"a|b"``.
+        """Read a pandas frame with one row per instance; its columns name the features.
 
-        `features` defaults to all columns but `bag`, `candidates` and the label; `label` to the column ``"label"``
-        where there is one.
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            One row per instance; what belongs to a bag stands in its first row, and later rows repeat it or are empty.
+        bag : str, default="bag_id"
+            The column that says which bag a row belongs to.
+        candidates : str, default="candidates"
+            The column of candidate sets: collections of labels, or strings ``"a|b"``.
+        label : str, default=None
+            The column of true labels; None takes the column ``"label"`` where there is one.
+        features : sequence of str, default=None
+            The feature columns; None takes all columns but those above.
+        classes : sequence of q labels, default=None
+            The classes in their order; None takes the sorted labels that occur.
+        name : str, default=""
+            What the data set is called in tables.
         """
-        for column in (bag, candidates, *([label] if label else [])):
-            if column not in frame.columns:
-                raise DataError(f"the frame has no column {column!r}; its columns are {list(frame.columns)}")
+        check_columns(frame, [bag, candidates, *([label] if label else [])])
         if label is None and "label" in frame.columns:
             label = "label"
         if features is None:
@@ -109,21 +127,24 @@ class MIPLDataset:
         flat = frame_features(frame, features)
         order, offsets, ids = group_rows(frame[bag].to_numpy(), len(flat))
         rows = np.arange(len(flat)) if order is None else order
-        sets = _one_a_bag(frame[candidates], rows, offsets, ids)
-        mask, names = parse_candidates(sets, classes)
+        sets = one_per_bag(frame[candidates], rows, offsets, ids)
+        mask, names = parse_candidates(sets, classes, bag_ids=ids)
         return cls(
             bags=Bags(flat[rows], offsets, feature_names=list(map(str, features))),
             candidates=mask,
             classes=names,
-            labels=_one_a_bag(frame[label], rows, offsets, ids) if label else None,
+            labels=one_per_bag(frame[label], rows, offsets, ids) if label else None,
             bag_ids=ids,
             name=name,
         )
 
     def save(self, path: str | Path) -> Path:
-        """Write to `path`; the suffix chooses the format (.parquet, .npz, .csv, .mat).
+        """Write the data set to one file, whole or not at all.
 
-        The file appears whole or not at all: it is written under a temporary name and renamed.
+        Parameters
+        ----------
+        path : str or Path
+            Where to; the suffix chooses the format (.parquet, .npz, .csv, .mat).
         """
         from mipl.io import write
 
@@ -135,7 +156,7 @@ class MIPLDataset:
         return len(self.bags)
 
     def candidate_sets(self) -> list[list[Any]]:
-        """The candidate labels of each bag, by name."""
+        """The candidate labels of each bag, by name: m lists."""
         return [self.classes[row].tolist() for row in self.candidates]
 
     def label_names(self) -> list[Any] | None:
@@ -171,22 +192,24 @@ class MIPLDataset:
 
         Parameters
         ----------
-        train_size : float in (0, 1) or int
+        train_size : float in (0, 1) or int, default=0.5
             Share or number of training bags.
-        seed : int
+        seed : int, default=0
             The same seed gives the same split on every machine.
-        stratify : bool
+        stratify : bool, default=False
             Keep the share of each true label the same on both sides; needs `labels`.
         """
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+            raise ParameterError(f"seed={seed!r}; a split takes an int that is not negative")
         k = self._train_count(train_size)
         if self.groups is not None:
             if stratify:
-                raise DataError("a data set with groups is split by group; stratify=True cannot be had as well")
+                raise ParameterError("a data set with groups is split by group; stratify=True cannot be had as well")
             return self._split_groups(self.groups, k, seed)
         strata = None
         if stratify:
             if self.labels is None or (self.labels < 0).any():
-                raise DataError("stratify=True needs the true label of every bag; pass stratify=False")
+                raise ParameterError("stratify=True needs the true label of every bag; pass stratify=False")
             strata = self.labels
         order = split_order(len(self), seed, strata)
         return self[np.sort(order[:k])], self[np.sort(order[k:])]
@@ -217,10 +240,13 @@ class MIPLDataset:
 
     def _train_count(self, train_size: float | int) -> int:
         m = len(self)
-        whole = isinstance(train_size, int | np.integer) and not isinstance(train_size, bool)
-        k = int(train_size) if whole else round(m * float(train_size))
+        if isinstance(train_size, bool) or not isinstance(train_size, Real) or not np.isfinite(train_size):
+            raise ParameterError(f"train_size={train_size!r}; pass a share in (0, 1) or a number of bags")
+        k = int(train_size) if isinstance(train_size, Integral) else round(m * float(train_size))
         if not 0 < k < m:
-            raise DataError(f"train_size={train_size} leaves {k} training bags of {m}; both sides need at least one")
+            raise ParameterError(
+                f"train_size={train_size} leaves {k} training bags of {m}; both sides need at least one"
+            )
         return k
 
     # ---------------------------------------------------------------- description
@@ -248,7 +274,7 @@ class MIPLDataset:
         }
 
     def equals(self, other: MIPLDataset) -> bool:
-        """Say whether both hold the same data (names and descriptions aside)."""
+        """Say whether both hold the same data, feature names included; `name` and `description` may differ."""
         return (
             self.bags == other.bags
             and np.array_equal(self.candidates, other.candidates)
@@ -287,12 +313,12 @@ def _frozen(array: ArrayOrNone) -> ArrayOrNone:
     return array
 
 
-def _check_labels(labels: Any, mask: NDArray[np.bool_], classes: NDArray[Any]) -> NDArray[np.int64] | None:
+def _check_labels(
+    labels: Any, mask: NDArray[np.bool_], classes: NDArray[Any], ids: NDArray[Any]
+) -> NDArray[np.int64] | None:
     if labels is None:
         return None
-    index = parse_labels(labels, classes)
-    if len(index) != len(mask):
-        raise DataError(f"{len(index)} labels for {len(mask)} bags; there must be one a bag")
+    index = parse_labels(labels, classes, bag_ids=ids)
     known = np.flatnonzero(index >= 0)
     if not len(known):
         return None
@@ -300,13 +326,13 @@ def _check_labels(labels: Any, mask: NDArray[np.bool_], classes: NDArray[Any]) -
     if len(outside):
         i = outside[0]
         raise DataError(
-            f"bag {i} has the true label {classes[index[i]].item()!r}, which is not among its candidates "
+            f"{bag_name(i, ids)} has the true label {classes[index[i]].item()!r}, which is not among its candidates "
             f"{classes[mask[i]].tolist()}; add it or correct the label"
         )
     return index
 
 
-def _check_instance_labels(labels: ArrayLike | None, bags: Bags, q: int) -> NDArray[np.int64] | None:
+def _check_instance_labels(labels: ArrayLike | None, bags: Bags, q: int, ids: NDArray[Any]) -> NDArray[np.int64] | None:
     if labels is None:
         return None
     array = np.asarray(labels)
@@ -316,7 +342,7 @@ def _check_instance_labels(labels: ArrayLike | None, bags: Bags, q: int) -> NDAr
     if len(bad):
         bag = int(bags.bag_of_instance[bad[0]])
         raise DataError(
-            f"bag {bag}, instance {bad[0] - bags.offsets[bag]} has the instance label {array[bad[0]]}; "
+            f"{bag_name(bag, ids)}, instance {bad[0] - bags.offsets[bag]} has the instance label {array[bad[0]]}; "
             f"use 0..{q - 1} for a class, {q} for negative, -1 for unknown"
         )
     return array.astype(np.int64)
@@ -329,7 +355,7 @@ def _check_bag_ids(ids: ArrayLike | None, m: int) -> NDArray[Any]:
     if array.dtype.kind not in "iuU":
         array = array.astype(str)
     if array.shape != (m,):
-        raise DataError(f"{array.shape} bag ids for {m} bags; there must be one a bag")
+        raise DataError(f"{array.size} bag ids for {m} bags; there must be one per bag")
     unique, counts = np.unique(array, return_counts=True)
     if len(unique) != m:
         raise DataError(
@@ -343,34 +369,12 @@ def _check_groups(groups: ArrayLike | None, m: int) -> NDArray[np.int64] | None:
         return None
     array = np.asarray(groups)
     if array.shape != (m,) or not np.issubdtype(array.dtype, np.integer):
-        raise DataError(f"groups must be {m} integers, one a bag, got {array.dtype} {array.shape}")
+        raise DataError(f"groups must be {m} integers, one per bag, got {array.dtype} {array.shape}")
     return array.astype(np.int64)
 
 
 def _selected_ids(ids: NDArray[Any], index: NDArray[np.int64]) -> NDArray[Any] | None:
     return ids[index] if len(np.unique(index)) == len(index) else None
-
-
-def _one_a_bag(column: Any, rows: NDArray[np.int64], offsets: NDArray[np.int64], ids: NDArray[Any]) -> NDArray[Any]:
-    """The value of a pandas column in each bag's first row; later rows repeat it or are missing."""
-    values = column.to_numpy(dtype=object)[rows]
-    missing = column.isna().to_numpy()[rows]
-    first = values[offsets[:-1]]
-    expected = np.repeat(first, np.diff(offsets))
-    differ = np.flatnonzero(~missing & np.fromiter(map(_differ, values, expected), bool))
-    if len(differ):
-        k = int(differ[0])
-        bag = int(np.searchsorted(offsets, k, side="right")) - 1
-        raise DataError(
-            f"bag {ids[bag].item()!r}, row {rows[k]}: {column.name} is {values[k]!r}, but {expected[k]!r} in the bag's "
-            "first row; all rows of a bag must agree"
-        )
-    first[missing[offsets[:-1]]] = None
-    return first
-
-
-def _differ(a: Any, b: Any) -> bool:
-    return a is not b and not (np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b)
 
 
 def _same(a: NDArray[Any] | None, b: NDArray[Any] | None) -> bool:

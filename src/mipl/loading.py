@@ -22,7 +22,7 @@ def load(source: str | Path, **options: Any) -> MIPLDataset:
     source : str or Path
         A name of `mipl.datasets.dataset_names()`, or the path of a .parquet, .npz, .csv or .mat file.
     **options
-        For a name: ``r`` (false positive labels a bag, default 1), ``seed`` (default 0) and what else the data set's
+        For a name: ``r`` (false positive labels per bag, default 1), ``seed`` (default 0) and what else the data set's
         builder takes. A file takes none.
 
     Examples

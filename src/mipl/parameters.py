@@ -17,8 +17,12 @@ __all__ = ["check_parameters"]
 def check_parameters(estimator: BaseEstimator) -> None:
     """Check the parameters of an estimator against its `_parameter_constraints`.
 
-    The table is scikit-learn's: name -> list of what is allowed (`Interval`, `StrOptions`, a type, None, "boolean",
-    "random_state"). Every parameter of the constructor has an entry.
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Its table is scikit-learn's: name -> list of what is allowed (`Interval`, `StrOptions`, `HasMethods`, a type,
+        None, "boolean", "random_state"). Every parameter of the constructor has an entry, which
+        `mipl.checks.check_mipl_estimator` demands.
 
     Raises
     ------

@@ -1,8 +1,9 @@
-"""Saved models: one safetensors file with a JSON header, no pickle.
+"""Model files: one safetensors file with a JSON header, no pickle.
 
 The header describes the estimator as a tree of plain values; arrays are references into the tensor part. Reading
-builds objects only of estimator classes from mipl, scikit-learn or subclasses of `MIPLClassifier` that the program has
-imported itself, and only assigns their attributes: no function named by the file is ever called.
+builds objects only of estimator classes that mipl or scikit-learn hold or that the program has imported itself, and
+only assigns their attributes: no function named by the file is ever called, and nothing outside mipl and scikit-learn
+is ever imported.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,30 +21,46 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
-import mipl
+from mipl import __version__
 from mipl.bags import Bags
-from mipl.base import MIPLClassifier
 from mipl.errors import DataError
 from mipl.io.atomic import atomic_path
+from mipl.persistence_migrations import migrate
 
 __all__ = ["load_model", "save_model"]
 
-FORMAT = 1
+#: 1: arrays in C order only, the classes and parameters of 0.1 before its release; see `mipl.persistence_migrations`.
+FORMAT = 2
 _FITTED = re.compile(r"[a-zA-Z]\w*_")
 _ATTRIBUTE = re.compile(r"_?[a-zA-Z]\w*")
 
 Arrays = dict[str, NDArray[Any]]
 
 
-def save_model(model: MIPLClassifier, path: str | Path) -> Path:
-    """Write a fitted model to `path`, whole or not at all."""
-    if not hasattr(model, "classes_"):
-        raise DataError(f"this {type(model).__name__} is not fitted yet; call fit before save")
+def save_model(model: BaseEstimator, path: str | Path) -> Path:
+    """Write a fitted model to one file, whole or not at all.
+
+    Parameters
+    ----------
+    model : MIPLClassifier, PLLClassifier or MILClassifier
+        Its parameters and fitted attributes are written: plain values, NumPy arrays, `Bags` and other estimators.
+    path : str or Path
+        Where to.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        If the model is not fitted.
+    DataError
+        If an attribute cannot be written without pickle; the message names it.
+    """
+    check_is_fitted(model, "classes_")
     arrays: Arrays = {}
     tree = _encode(model, arrays, type(model).__name__)
     header = json.dumps(
-        {"class": tree["class"], "model": tree, "versions": {"mipl": mipl.__version__, "numpy": np.__version__}}
+        {"class": tree["class"], "model": tree, "versions": {"mipl": __version__, "numpy": np.__version__}}
     )
     metadata = {"mipl_format": str(FORMAT), "mipl_model": header, "sha256": _digest(header, arrays)}
     with atomic_path(path) as temporary:
@@ -50,8 +68,24 @@ def save_model(model: MIPLClassifier, path: str | Path) -> Path:
     return Path(path)
 
 
-def load_model(path: str | Path) -> MIPLClassifier:
-    """Read a model that `MIPLClassifier.save` wrote; a hostile file cannot run code."""
+def load_model(path: str | Path) -> BaseEstimator:
+    """Read a model that its `save` wrote; a hostile file cannot run code.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file. A model of your own class can be read once the program has imported that class.
+
+    Returns
+    -------
+    MIPLClassifier, PLLClassifier or MILClassifier
+        The fitted model, which answers as the saved one did.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, damaged, changed, of a newer format or not a model of mipl.
+    """
     file = Path(path)
     if not file.is_file():
         raise DataError(f"no such model file: {file}")
@@ -63,7 +97,7 @@ def load_model(path: str | Path) -> MIPLClassifier:
                 raise DataError(f"{file} is a safetensors file, but not a mipl model")
             if not version.isdecimal() or int(version) > FORMAT:
                 raise DataError(
-                    f"{file} has model format {version}, mipl {mipl.__version__} reads up to {FORMAT}; upgrade mipl"
+                    f"{file} has model format {version}, mipl {__version__} reads up to {FORMAT}; upgrade mipl"
                 )
             arrays: Arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, UnicodeDecodeError) as error:
@@ -72,10 +106,13 @@ def load_model(path: str | Path) -> MIPLClassifier:
     if metadata.get("sha256") != _digest(header, arrays):
         raise DataError(f"{file} was changed after it was saved (its checksum does not match); save the model again")
     try:
-        model = _decode(json.loads(header)["model"], arrays)
-    except (KeyError, TypeError, AttributeError, RecursionError, json.JSONDecodeError) as error:
+        model = _decode(migrate(json.loads(header)["model"], int(version)), arrays)
+    except DataError as error:
+        raise DataError(f"{file}: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise DataError(f"{file} has a header that this mipl cannot read ({error!r})") from error
-    if not isinstance(model, MIPLClassifier):
+    # What can be saved on its own: a fitted model of one of mipl's contracts, not a transformer inside one.
+    if not (isinstance(model, BaseEstimator) and hasattr(type(model), "save") and "classes_" in vars(model)):
         raise DataError(f"{file} does not hold a mipl estimator")
     return model
 
@@ -105,16 +142,13 @@ def _encode(value: Any, arrays: Arrays, where: str) -> Any:
     if isinstance(value, dict) and all(isinstance(k, str) for k in value):
         return {"$": "dict", "items": {k: _encode(v, arrays, f"{where}[{k!r}]") for k, v in value.items()}}
     if isinstance(value, Bags):
-        parts: Arrays = {"instances": value.instances, "offsets": value.offsets}
-        encoded = {k: _encode_array(v, arrays, f"{where}.{k}") for k, v in parts.items()}
-        return {"$": "bags", **encoded, "instance_shape": list(value.instance_shape)}
+        return _encode_bags(value, arrays, where)
     if isinstance(value, BaseEstimator):
-        cls = type(value)
         state = {k: _encode(v, arrays, f"{where}.{k}") for k, v in _state(value).items()}
-        return {"$": "estimator", "class": f"{cls.__module__}:{cls.__qualname__}", "state": state}
+        return {"$": "estimator", "class": _class_path(type(value)), "state": state}
     raise DataError(
         f"{where} is a {type(value).__name__}, which cannot be saved without pickle; "
-        "use plain numbers, strings, arrays or scikit-learn estimators as parameters"
+        "use plain numbers, strings, arrays or scikit-learn estimators as parameters, if need be by set_params"
     )
 
 
@@ -125,14 +159,28 @@ def _encode_array(array: NDArray[Any], arrays: Arrays, where: str) -> dict[str, 
         raise DataError(f"{where} is an array of {array.dtype}, which cannot be saved without pickle")
     name = f"{len(arrays)}:{where}"
     native = array.astype(array.dtype.newbyteorder("="), copy=False)
-    arrays[name] = native if native.flags.c_contiguous else np.ascontiguousarray(native)
+    # safetensors knows C order only. BLAS takes another path for F order, with other last digits, so it is kept.
+    if native.flags.f_contiguous and not native.flags.c_contiguous:
+        arrays[name] = native.T
+        return {"$": "array", "name": name, "order": "F"}
+    arrays[name] = np.ascontiguousarray(native) if native.ndim else native
     return {"$": "array", "name": name}
+
+
+def _encode_bags(bags: Bags, arrays: Arrays, where: str) -> dict[str, Any]:
+    return {
+        "$": "bags",
+        "instances": _encode_array(bags.instances, arrays, f"{where}.instances"),
+        "offsets": _encode_array(bags.offsets, arrays, f"{where}.offsets"),
+        "instance_shape": list(bags.instance_shape),
+        "feature_names": None if bags.feature_names is None else list(bags.feature_names),
+    }
 
 
 def _state(estimator: BaseEstimator) -> dict[str, Any]:
     """Parameters and fitted attributes; scikit-learn's estimators keep private ones that they need too."""
     attributes = vars(estimator)
-    if type(estimator).__module__.startswith("sklearn."):
+    if _is_sklearn(type(estimator)):
         return {k: v for k, v in attributes.items() if _ATTRIBUTE.fullmatch(k)}
     params = set(estimator._get_param_names())
     return {k: v for k, v in attributes.items() if k in params or _FITTED.fullmatch(k)}
@@ -148,7 +196,8 @@ def _decode(node: Any, arrays: Arrays) -> Any:
         return node
     kind = node["$"]
     if kind == "array":
-        return arrays[node["name"]]
+        array = arrays[node["name"]]
+        return array.T if node.get("order") == "F" else array
     if kind == "scalar":
         return _decode(node["value"], arrays)[()]
     if kind == "strings":
@@ -158,7 +207,8 @@ def _decode(node: Any, arrays: Arrays) -> Any:
     if kind == "dict":
         return {k: _decode(v, arrays) for k, v in node["items"].items()}
     if kind == "bags":
-        return Bags(_decode(node["instances"], arrays), _decode(node["offsets"], arrays), node["instance_shape"])
+        instances, offsets = _decode(node["instances"], arrays), _decode(node["offsets"], arrays)
+        return Bags(instances, offsets, node["instance_shape"], node.get("feature_names"))
     if kind == "estimator":
         return _build(node, arrays)
     raise KeyError(kind)
@@ -166,24 +216,37 @@ def _decode(node: Any, arrays: Arrays) -> Any:
 
 def _build(node: dict[str, Any], arrays: Arrays) -> BaseEstimator:
     cls = _estimator_class(node["class"])
-    foreign = cls.__module__.startswith("sklearn.")
     params = set(cls._get_param_names())
     estimator: BaseEstimator = object.__new__(cls)
     for name, value in node["state"].items():
-        allowed = _ATTRIBUTE.fullmatch(name) if foreign else name in params or _FITTED.fullmatch(name)
+        allowed = _ATTRIBUTE.fullmatch(name) if _is_sklearn(cls) else name in params or _FITTED.fullmatch(name)
         if not allowed:
             raise DataError(f"the model file sets the attribute {name!r} of {cls.__name__}, which no fit would")
         vars(estimator)[name] = _decode(value, arrays)
     return estimator
 
 
+# -------------------------------------------------------------------- classes by their names
+
+
+def _class_path(cls: type) -> str:
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _is_sklearn(cls: type) -> bool:
+    return cls.__module__.startswith("sklearn.")
+
+
 def _estimator_class(path: str) -> type[BaseEstimator]:
+    """The estimator class of that path: one that the program has imported, or one of mipl's or scikit-learn's."""
     module, _, name = path.partition(":")
     parts = module.split(".")
-    own = {f"{c.__module__}:{c.__qualname__}": c for c in _subclasses(MIPLClassifier)}
-    if path in own:
-        return own[path]
-    if parts[0] in ("mipl", "sklearn") and name.isidentifier() and not {"__main__", "tests", "conftest"} & set(parts):
+    # A class that was defined again, as a notebook's cell does, stands behind the older one of its name.
+    imported = {_class_path(cls): cls for cls in _subclasses(BaseEstimator)}
+    if path in imported:
+        return imported[path]
+    known = parts[0] in ("mipl", "sklearn") and not {"__main__", "tests", "conftest"} & set(parts)
+    if known and all(part.isidentifier() for part in (*parts, name)):
         try:
             cls = getattr(import_module(module), name, None)
         except ImportError:
@@ -196,6 +259,7 @@ def _estimator_class(path: str) -> type[BaseEstimator]:
     )
 
 
-def _subclasses(cls: type[BaseEstimator]) -> set[type[BaseEstimator]]:
-    direct = set(cls.__subclasses__())
-    return direct.union(*(_subclasses(c) for c in direct))
+def _subclasses(cls: type[BaseEstimator]) -> Iterator[type[BaseEstimator]]:
+    for subclass in cls.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)

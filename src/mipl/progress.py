@@ -12,7 +12,19 @@ __all__ = ["track"]
 
 
 def track(items: Iterable[T], description: str, *, total: int | None = None, verbose: bool = True) -> Iterator[T]:
-    """Iterate over `items` with a progress bar on standard error; plain iteration when not verbose or no terminal."""
+    """Iterate over `items` with a progress bar on standard error; without one where that is not a terminal.
+
+    Parameters
+    ----------
+    items : iterable
+        What to iterate over; items are taken as they are used.
+    description : str
+        Stands before the bar.
+    total : int, default=None
+        How many items there are; None: ``len(items)`` where it has a length.
+    verbose : bool, default=True
+        Whether to show a bar at all.
+    """
     if not (verbose and sys.stderr.isatty()):
         yield from items
         return

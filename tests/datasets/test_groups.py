@@ -44,7 +44,7 @@ def test_different_seeds_give_different_groups_to_training() -> None:
     ],
 )
 def test_groups_that_cannot_be_used_are_clear_errors(groups: list, call: object, message: str) -> None:
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(mipl.MIPLError, match=message):
         call(from_bags(np.zeros((4, 1, 1)), ["a", "b", "a", "b"], groups=groups))
 
 

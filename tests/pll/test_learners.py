@@ -5,17 +5,20 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import pairwise_distances
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
-from mipl.errors import DataError
-from mipl.pll import CLPL, GMPLL, LSBCMM, PLAGGD, SURE, PLkNN
+import mipl
+from mipl.errors import DataError, ParameterError
+from mipl.pll import CLPL, GMPLL, LSBCMM, PLAGGD, SURE, PLkNN, PLLClassifier
 
 LEARNERS = [PLkNN, CLPL, LSBCMM, SURE, GMPLL, PLAGGD]
 rng = np.random.default_rng(0)
@@ -159,19 +162,81 @@ def test_bad_input_is_named():
         SURE().fit(samples, candidates).resolve(samples, candidates[:1])
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (PLkNN(k=0), "k == 0, must be >= 1"),
-        (CLPL(C=0), "C == 0, must be > 0"),
-        (LSBCMM(alpha=0), "alpha == 0, must be > 0"),
-        (SURE(beta=0), "beta == 0, must be > 0"),
-        (SURE(width=-1.0), "width == -1.0, must be > 0"),
-        (PLAGGD(gamma=-1), "gamma == -1, must be > 0"),
-        (PLAGGD(mu=0), "mu == 0, must be > 0"),
-        (GMPLL(k=0), "k == 0, must be >= 1"),
-    ],
-)
-def test_parameters_out_of_range_are_named(model, message):
-    with pytest.raises(ValueError, match=message):
-        clone(model).fit(np.eye(3), candidate_sets("some", 3))
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_an_unfitted_learner_says_so(learner):
+    samples, candidates = np.eye(3), candidate_sets("some", 3)
+    for call in (
+        lambda model: model.predict(samples),
+        lambda model: model.predict_proba(samples),
+        lambda model: model.resolve(samples, candidates),
+        lambda model: model.score(samples, [0, 1, 2]),
+    ):
+        with pytest.raises(NotFittedError):
+            call(learner())
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_a_fit_that_fails_leaves_the_learner_unfitted(learner):
+    model = learner(**{next(iter(learner._parameter_constraints)): "abc"})
+    with pytest.raises(ParameterError):
+        model.fit(np.eye(3), candidate_sets("some", 3))
+    with pytest.raises(NotFittedError):
+        model.predict(np.eye(3))
+
+
+def test_score_takes_labels_names_and_candidates(digits):
+    X, y, X_test, y_test = digits
+    names = np.array(list("abcdefghij"))
+    model = PLkNN().fit(X, np.eye(10, dtype=bool)[y], classes=names)
+    accuracy = np.mean(model.predict(X_test) == names[y_test])
+    assert 0.8 < accuracy < 1
+    for truth in (y_test, names[y_test], y_test.tolist(), names[y_test].tolist(), pd.Series(names[y_test])):
+        assert model.score(X_test, truth) == accuracy
+    candidates = np.eye(10, dtype=bool)[y_test] | np.eye(10, dtype=bool)[(y_test + 1) % 10]
+    expected = np.mean(candidates[np.arange(400), model.predict_proba(X_test).argmax(axis=1)])
+    assert expected > accuracy
+    sets = [names[row].tolist() for row in candidates]
+    for truth in (candidates, sets, pd.Series(["|".join(s) for s in sets])):
+        assert model.score(X_test, truth) == expected
+    half = np.arange(400) < 200
+    assert model.score(X_test, y_test, sample_weight=half) == model.score(X_test[:200], y_test[:200])
+    for wrong in ([None, *names[y_test[1:]]], y_test[1:], candidates[1:], ["z"] * 400):
+        with pytest.raises(DataError, match=r"sample 0 has no true label|399 .* for 400 samples|not among the classes"):
+            model.score(X_test, wrong)
+
+
+def test_a_grid_search_by_candidate_sets_alone_finds_a_sensible_parameter(digits):
+    X, y, X_test, y_test = digits
+    candidates = np.eye(10, dtype=bool)[y]
+    candidates[np.arange(400), np.random.default_rng(1).integers(0, 10, 400)] = True
+    search = GridSearchCV(PLkNN(), {"n_neighbors": [5, 300]}, cv=3, error_score="raise").fit(X, candidates)
+    assert search.best_params_ == {"n_neighbors": 5}
+    assert search.score(X_test, y_test) > 0.8
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_a_saved_learner_answers_as_before(learner, digits, tmp_path):
+    X, y, X_test, _ = digits
+    model = learner().fit(X[:60], y[:60], classes=range(10))
+    loaded = mipl.load_model(model.save(tmp_path / "learner.mipl"))
+    np.testing.assert_array_equal(loaded.predict_proba(X_test), model.predict_proba(X_test))
+    assert repr(loaded) == repr(model)
+
+
+@pytest.mark.parametrize("random_state", [None, np.random.RandomState(0)])
+def test_any_kind_of_random_state_is_taken(random_state):
+    model = PLkNN(random_state=random_state)
+    samples, candidates = np.zeros((4, 1)), np.ones((4, 5), dtype=bool)
+    assert len({model.fit(samples, candidates).predict(samples)[0] for _ in range(30)}) > 1
+    again = PLkNN(random_state=np.random.RandomState(7)).fit(samples, candidates)
+    same = PLkNN(random_state=np.random.RandomState(7)).fit(samples, candidates)
+    np.testing.assert_array_equal(again.tie_rank_, same.tie_rank_)
+
+
+def test_a_learner_without_its_two_methods_cannot_be_built():
+    class Half(PLLClassifier):
+        def _fit(self, Z, candidates):
+            pass
+
+    with pytest.raises(TypeError, match="_predict_proba"):
+        Half()

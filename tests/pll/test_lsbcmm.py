@@ -24,7 +24,7 @@ def problem():
 
 def test_bound_never_decreases(problem):
     samples, candidates, _ = problem
-    model = LSBCMM(tol=0, max_iter=60, stick_iter=3).fit(samples, candidates)
+    model = LSBCMM(tol=0, max_iter=60, max_stick_iter=3).fit(samples, candidates)
     assert len(model.bounds_) == 60
     assert (np.diff(model.bounds_) >= -1e-8 * abs(model.bounds_[-1])).all()
     assert model.bounds_[-1] > model.bounds_[0] + 1

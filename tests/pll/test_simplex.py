@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
+from simplex_program import solve_row
 
-from mipl.pll.neighbours import reconstruction_grams, reconstruction_weights
 from mipl.pll.simplex import minimize_on_simplices, project_simplex
-
-
-def solve_row(objective, gradient, support):
-    """Minimise over the simplex on `support` (q,) with SLSQP."""
-    start = support / support.sum()
-    bounds = [(0, 1 if inside else 0) for inside in support]
-    total = {"type": "eq", "fun": lambda p: p.sum() - 1, "jac": np.ones_like}
-    return minimize(
-        objective, start, jac=gradient, bounds=bounds, constraints=total, options={"ftol": 1e-15, "maxiter": 1000}
-    ).x
 
 
 def random_support(rng, n, q):
@@ -79,30 +68,3 @@ def test_minimisation_over_coupled_rows_agrees_with_a_generic_solver():
     )
     np.testing.assert_allclose(found, expected.x.reshape(n, q), atol=1e-4)
     assert objective(found.ravel()) <= expected.fun + 1e-9
-
-
-@pytest.mark.parametrize("k", [1, 3, 10])
-def test_reconstruction_weights_agree_with_a_quadratic_program(k):
-    rng = np.random.default_rng(2)
-    samples, others = rng.normal(size=(25, 12)), rng.normal(size=(40, 12))
-    index = np.array([rng.choice(40, k, replace=False) for _ in range(25)])
-    grams = reconstruction_grams(samples, others, index)
-    expected = [solve_row(lambda w, G=G: w @ G @ w, lambda w, G=G: 2 * G @ w, np.ones(k)) for G in grams]
-    np.testing.assert_allclose(reconstruction_weights(grams), expected, atol=1e-5)
-
-
-def test_reconstruction_error_is_smallest_with_more_neighbours_than_dimensions_and_duplicates():
-    rng = np.random.default_rng(3)
-    samples, others = rng.normal(size=(25, 3)), np.repeat(rng.normal(size=(10, 3)), 2, axis=0)
-    index = np.array([rng.permutation(20)[:12] for _ in range(25)])
-    grams = reconstruction_grams(samples, others, index)
-    weights = reconstruction_weights(grams)
-    expected = [solve_row(lambda w, G=G: w @ G @ w, lambda w, G=G: 2 * G @ w, np.ones(12)) for G in grams]
-    errors = [np.einsum("nk,nkl,nl->n", w, grams, w) for w in (weights, np.array(expected))]
-    np.testing.assert_allclose(errors[0], errors[1], atol=1e-6)
-    np.testing.assert_allclose(weights.sum(axis=1), 1)
-
-
-def test_neighbours_that_coincide_with_the_sample_share_the_weight():
-    grams = reconstruction_grams(np.ones((1, 2)), np.ones((4, 2)), np.array([[0, 1, 2, 3]]))
-    np.testing.assert_allclose(reconstruction_weights(grams), [[0.25] * 4])

@@ -11,23 +11,9 @@ from matplotlib.image import imread
 from matplotlib.patches import Rectangle
 
 import mipl
-from mipl import DataError
+from mipl import MIPLError
 from mipl.datasets import from_bags, make_bags
 from mipl.plotting.dataset import draw
-
-
-@pytest.fixture
-def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """Every figure that is saved."""
-    saved: list[Figure] = []
-    save = Figure.savefig
-
-    def keep(self: Figure, *args: object, **kwargs: object) -> None:
-        saved.append(self)
-        save(self, *args, **kwargs)
-
-    monkeypatch.setattr(Figure, "savefig", keep)
-    return saved
 
 
 def texts(figure: Figure) -> list[list[str]]:
@@ -83,7 +69,7 @@ def test_other_instances_become_a_heat_map_with_a_mark_for_each_positive(figures
     [("x.png", 0, "at least one bag"), ("x.txt", 1, "one of .png"), ("no/x.png", 1, "does not exist")],
 )
 def test_a_picture_that_cannot_be_drawn_is_a_clear_error(file: str, n_bags: int, message: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(MIPLError, match=message):
         draw(make_bags(), tmp_path / file, n_bags=n_bags)
 
 
@@ -94,3 +80,13 @@ def test_a_huge_bag_of_images_shows_its_first_lines(figures: list[Figure], tmp_p
     panel = next(axes for axes in figures[0].axes if axes.images)
     assert panel.images[0].get_size() == (4 * 3, 24 * 5)
     assert len(panel.patches) == 96
+
+
+def test_colour_images_are_drawn_in_colour(figures: list[Figure], tmp_path: Path) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (2, 3, 4, 5, 3))
+    ds = from_bags(mipl.Bags.from_list(list(images)), ["a", "b"])
+    draw(ds, tmp_path / "colour.png", n_bags=1)
+    panel = next(axes for axes in figures[0].axes if axes.images)
+    shown = panel.images[0].get_array()
+    assert shown.shape == (4, 3 * 5, 3)
+    np.testing.assert_allclose(shown, np.concatenate(images[0], axis=1) / 255, atol=1e-6)

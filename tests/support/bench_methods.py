@@ -7,24 +7,72 @@ import signal
 import time
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 
 class Constant:
-    """Predicts class 0; writes `label`, its split and its process to `log` when a fit ends."""
+    """Predicts class 0; writes `label`, its split and process to `log` when a fit ends, to another when it starts."""
 
     def __init__(self, *, log: str = "", label: str = "", seconds: float = 0.0, random_state: int = 0) -> None:
         self.log, self.label, self.seconds, self.random_state = log, label, seconds, random_state
 
     def fit(self, bags, candidates):
-        time.sleep(self.seconds)
-        if self.log:
-            with open(self.log, "a") as file:
-                file.write(f"{self.label} {self.random_state} {os.getpid()}\n")
+        self._note(".started")
+        self._work()
+        self._note("")
         return self
+
+    def _work(self):
+        time.sleep(self.seconds)
+
+    def _note(self, suffix):
+        if self.log:
+            with open(self.log + suffix, "a") as file:
+                file.write(f"{self.label} {self.random_state} {os.getpid()}\n")
 
     def predict(self, bags):
         print("methods may print what they like")
         return np.zeros(len(bags), dtype=int)
+
+
+class Gated(Constant):
+    """Fits splits below `free` at once, the others when the file `gate` exists."""
+
+    def __init__(self, *, gate: str, free: int = 0, **params) -> None:
+        super().__init__(**params)
+        self.gate, self.free = gate, free
+
+    def _work(self):
+        while self.random_state >= self.free and not os.path.exists(self.gate):
+            time.sleep(0.02)
+
+
+class Tunable(BaseEstimator):
+    """An estimator by scikit-learn's conventions that knows probabilities: 0.75 for class 0 throughout."""
+
+    def __init__(self, *, depth=1, random_state=0):
+        self.depth, self.random_state = depth, random_state
+
+    def fit(self, bags, candidates):
+        self.classes_ = np.arange(candidates.shape[1])
+        return self
+
+    def predict(self, bags):
+        return np.zeros(len(bags), dtype=int)
+
+    def predict_proba(self, bags):
+        rest = (1 - 0.75) / (len(self.classes_) - 1)
+        return np.tile([0.75] + [rest] * (len(self.classes_) - 1), (len(bags), 1))
+
+
+class Wrapper(BaseEstimator):
+    """Has its random numbers in a learner inside; says the learner's seed in an error."""
+
+    def __init__(self, learner=None):
+        self.learner = Tunable() if learner is None else learner
+
+    def fit(self, bags, candidates):
+        raise RuntimeError(f"seed {self.learner.random_state}")
 
 
 class BrokenOnOddSplits(Constant):
@@ -69,7 +117,8 @@ class Threads(Constant):
     def fit(self, bags, candidates):
         from threadpoolctl import threadpool_info
 
-        raise RuntimeError(f"{os.environ['OMP_NUM_THREADS']} {max(i['num_threads'] for i in threadpool_info())}")
+        blas = max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        raise RuntimeError(f"{os.environ['OMP_NUM_THREADS']} {blas}")
 
 
 class WrongShape(Constant):

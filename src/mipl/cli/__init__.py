@@ -1,20 +1,34 @@
-"""The command line: one file a command; heavy imports wait until a command runs."""
+"""The command line: one file per command; heavy imports wait until a command runs."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from mipl import __version__
-from mipl.cli import bench, data, demo, fit, methods, predict, resolve
-from mipl.errors import DataError
+from mipl.cli import bench, data, demo, explain, fit, methods, predict, resolve
+from mipl.errors import MIPLError
 
 __all__ = ["app", "main"]
 
+
+class _Stoppable(TyperGroup):
+    """Commands that Ctrl-C ends with one line and code 130, as a shell expects."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("mipl: stopped", err=True)
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
     name="mipl",
+    cls=_Stoppable,
     help="Learn from bags of instances with ambiguous labels.",
     no_args_is_help=True,
     add_completion=False,
@@ -25,6 +39,7 @@ app.add_typer(data.app, name="data")
 app.command()(methods.methods)
 app.command()(fit.fit)
 app.command()(predict.predict)
+app.command()(explain.explain)
 app.command()(resolve.resolve)
 app.add_typer(bench.app, name="bench")
 
@@ -46,13 +61,19 @@ def options(
 
 
 def main() -> None:
-    """Run the command line; a user's error ends in one line and exit code 2."""
+    """Run the command line; an error that a user can mend ends in one line and exit code 2."""
     debug = "--debug" in sys.argv
     sys.argv = [sys.argv[0], *(a for a in sys.argv[1:] if a != "--debug")]
     try:
         app()
-    except (DataError, OSError) as error:
+    except _users_errors() as error:
         if debug:
             raise
         typer.echo(f"mipl: {error}", err=True)
         sys.exit(2)
+
+
+def _users_errors() -> tuple[type[Exception], ...]:
+    """Errors that say what is wrong in the user's terms; scikit-learn's too, if a command has imported it by then."""
+    sklearn = sys.modules.get("sklearn.exceptions")
+    return (MIPLError, OSError) if sklearn is None else (MIPLError, OSError, sklearn.NotFittedError)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from mipl.errors import DataError
+from mipl.errors import ParameterError
 
 __all__ = ["parse_assignments"]
 
@@ -20,7 +20,7 @@ def parse_assignments(texts: list[str] | None) -> dict[str, Any]:
     for text in texts or []:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
-            raise DataError(f"cannot read the parameter {text!r}; write NAME=VALUE, for example k=5")
+            raise ParameterError(f"cannot read the parameter {text!r}; write NAME=VALUE, for example k=5")
         try:
             parsed[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):

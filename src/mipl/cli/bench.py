@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from mipl.bench.suite import Suite
+    from mipl.bench import Suite
 
 app = typer.Typer(
     help="Compare methods: resumable, parallel, with the paper's tables and figures.", no_args_is_help=True
 )
 
 SuiteArgument = Annotated[
-    str, typer.Argument(help="quick, comparison, variants, successors, paper-pll, paper-mil, paper-prior, or a file.")
+    str,
+    typer.Argument(
+        help="quick, flagship, comparison, variants, successors, paper-pll, paper-mil, paper-prior, or a file."
+    ),
 ]
 StoreOption = Annotated[Path, typer.Option("--store", help="The file of results (SQLite; tables also read its .csv).")]
 MethodsOption = Annotated[
@@ -51,10 +54,13 @@ def run_command(
     any_code: Annotated[
         bool, typer.Option("--any-code", help="Keep results that another version of the code made.")
     ] = False,
+    missing_scores: Annotated[
+        bool, typer.Option("--missing-scores", help="Run finished cells again that lack a score of the suite.")
+    ] = False,
 ) -> None:
     """Run what a suite still lacks; after a stop of any kind, run it again and it goes on."""
-    from mipl.bench.display import display_for
-    from mipl.bench.run import run
+    from mipl.bench import run
+    from mipl.bench.execution.display import display_for
 
     chosen = _suite(suite, method, dataset, r, splits, train_size)
     try:
@@ -67,6 +73,7 @@ def run_command(
             memory_limit=memory_limit,
             retry_failed=retry_failed,
             any_code=any_code,
+            missing_scores=missing_scores,
             display=display_for(sys.stderr.isatty()),
         )
     except KeyboardInterrupt:
@@ -81,7 +88,7 @@ def import_command(
     store: StoreOption = DEFAULT_STORE,
 ) -> None:
     """Add finished cells of another run to a store: go on from published results, or join what several machines did."""
-    from mipl.bench.results import import_results
+    from mipl.bench.store import import_results
 
     typer.echo(f"{import_results(source, store)} cells added to {store}")
 
@@ -97,8 +104,8 @@ def status_command(
     train_size: TrainSizeOption = None,
 ) -> None:
     """Tell what is done, what runs, what failed and why, and what it cost."""
-    from mipl.bench.results import Results
-    from mipl.bench.status import status
+    from mipl.bench.analysis import Results
+    from mipl.bench.output import status
 
     chosen = _suite(suite, method, dataset, r, splits, train_size)
     typer.echo(status(Results.read(chosen, store)), nl=False)
@@ -108,7 +115,13 @@ def status_command(
 def table_command(
     suite: SuiteArgument,
     store: StoreOption = DEFAULT_STORE,
-    kind: Annotated[str, typer.Option("--kind", help="accuracy, wins (win/tie/loss counts) or cost.")] = "accuracy",
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--kind",
+            help="accuracy (default), scores (default for a single method), wins (win/tie/loss counts) or cost.",
+        ),
+    ] = None,
     form: Annotated[str, typer.Option("--format", help="text, markdown, latex (booktabs) or csv.")] = "text",
     published: Annotated[bool, typer.Option("--published", help="The published figures below ours.")] = False,
     out: Annotated[Path | None, typer.Option("--out", help="Write to this file.")] = None,
@@ -120,21 +133,13 @@ def table_command(
     reference: ReferenceOption = None,
 ) -> None:
     """Make a table of a suite's results."""
-    from mipl.bench.render import render
-    from mipl.bench.results import Results
-    from mipl.bench.tables import accuracy_table, cost_table, tidy_table, win_tie_loss_table
-    from mipl.errors import DataError
+    from mipl.bench.analysis import Results
+    from mipl.bench.output import render
+    from mipl.bench.output.tables import default_kind, table_of
     from mipl.io.atomic import atomic_path
 
     results = Results.read(_suite(suite, method, dataset, r, splits, train_size, reference), store)
-    if kind == "wins":
-        table = win_tie_loss_table(results)
-    elif kind not in ("accuracy", "cost"):
-        raise DataError(f"unknown kind {kind!r}; use accuracy, wins or cost")
-    elif form == "csv":
-        table = tidy_table(results)
-    else:
-        table = accuracy_table(results, published) if kind == "accuracy" else cost_table(results)
+    table = table_of(results, kind or default_kind(results), with_published=published, tidy=form == "csv")
     text = render(table, form)
     if out is None:
         typer.echo(text, nl=False)
@@ -157,8 +162,8 @@ def figure_command(
     reference: ReferenceOption = None,
 ) -> None:
     """Draw a figure: prior (accuracy against r for each alpha_eps), r, time, ranks (critical difference) or wins."""
-    from mipl.bench.figures import draw
-    from mipl.bench.results import Results
+    from mipl.bench.analysis import Results
+    from mipl.bench.output import draw
 
     results = Results.read(_suite(suite, method, dataset, r, splits, train_size, reference), store)
     files = draw(
@@ -179,7 +184,7 @@ def report_command(
     splits: SplitsOption = None,
 ) -> None:
     """Turn a store into results/*.csv and a page of tables and figures next to the published ones."""
-    from mipl.bench.report import write_report
+    from mipl.bench.output import write_report
 
     for file in write_report([_suite(name, splits=splits) for name in suite], store, page, results):
         typer.echo(f"wrote {file}")
@@ -194,7 +199,7 @@ def _suite(
     train_size: float | None = None,
     reference: str | None = None,
 ) -> Suite:
-    from mipl.bench.suite_file import load_suite
+    from mipl.bench import load_suite
 
     if "" not in sys.path:  # a user's own method may be a module in the current folder
         sys.path.insert(0, "")

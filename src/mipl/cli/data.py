@@ -71,7 +71,7 @@ def _list_built(json: bool, quiet: bool) -> None:
 def build(
     name: Annotated[str, typer.Argument(help="Name of a data set; 'mipl data list' shows them.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .parquet, .npz, .csv or .mat.")],
-    r: Annotated[int, typer.Option("--r", help="False positive labels a bag.")] = 1,
+    r: Annotated[int, typer.Option("--r", help="False positive labels per bag.")] = 1,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random choices.")] = 0,
     json: JsonOption = False,
     option: OptionOption = None,
@@ -79,10 +79,12 @@ def build(
 ) -> None:
     """Build a data set and write it to a file."""
     from mipl.datasets.registry import builder
-    from mipl.io import write
+    from mipl.io import SUFFIXES, write
+    from mipl.io.atomic import check_writable
     from mipl.loading import load
 
     builder(name)  # a file is not built
+    check_writable(out, SUFFIXES)
     with working(f"building {name}", quiet):
         dataset = load(name, **{"r": r, "seed": seed, **parse_assignments(option)})
         write(dataset, out)
@@ -99,9 +101,11 @@ def show(
     quiet: QuietOption = False,
 ) -> None:
     """Draw some bags with their candidate labels, the true one marked."""
+    from mipl.io.atomic import check_writable
     from mipl.loading import load
-    from mipl.plotting.dataset import draw
+    from mipl.plotting.dataset import PICTURES, draw
 
+    check_writable(out, PICTURES)
     with working(f"drawing {source}", quiet):
         draw(load(source, **parse_assignments(option)), out, n_bags=bags)
     say(f"written to {out}", quiet)

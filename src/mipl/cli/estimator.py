@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,16 +27,17 @@ ParamOption = Annotated[
 def fit_method(
     dataset: MIPLDataset, method: str, params: list[str] | None, quiet: bool
 ) -> tuple[MIPLClassifier, float]:
-    """Build the method and fit it with class names; give the model and the seconds it took."""
+    """Build the method and fit it; give the model and the seconds it took."""
     from mipl.registry import make
 
     model = make(method, **parse_assignments(params))
-    has_progress = "verbose" in model.get_params(deep=False)
+    shown: Any = getattr(model, "learner", model)  # inside a wrapper it is the learner that shows its progress
+    has_progress = "verbose" in shown.get_params(deep=False)
     if has_progress:
-        model.set_params(verbose=not quiet)
+        shown.set_params(verbose=not quiet)
     start = time.perf_counter()
     with working(f"fitting {model.name} on {len(dataset):,} bags", quiet or has_progress):
-        model.fit(dataset.bags, dataset.candidates, classes=dataset.classes)
+        model.fit(dataset)
     if has_progress:
-        model.set_params(verbose=False)
+        shown.set_params(verbose=False)
     return model, time.perf_counter() - start

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from mipl.cli.answers import FileArgument
 from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, ParamOption, fit_method
 from mipl.cli.output import JsonOption, QuietOption, print_json, say
 
@@ -14,7 +15,7 @@ __all__ = ["fit"]
 
 
 def fit(
-    file: Annotated[str, typer.Argument(help="A data set file, or the name of a data set.")],
+    file: FileArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")],
     method: MethodOption = DEFAULT_METHOD,
     param: ParamOption = None,
@@ -22,8 +23,10 @@ def fit(
     quiet: QuietOption = False,
 ) -> None:
     """Fit a method on bags with candidate labels and save the model."""
+    from mipl.io.atomic import check_writable
     from mipl.loading import load
 
+    check_writable(out)
     dataset = load(file)
     model, seconds = fit_method(dataset, method, param, quiet or json)
     model.save(out)

@@ -11,7 +11,7 @@ def methods(json: JsonOption = False) -> None:
     """List the methods, where they were published, and their parameters."""
     from mipl.registry import methods as all_methods
 
-    rows = [(name, cls.citation, ", ".join(cls._get_param_names())) for name, cls in all_methods().items()]
+    rows = [(name, method.citation, ", ".join(method.parameters())) for name, method in all_methods().items()]
     if json:
         print_json([{"name": n, "citation": c, "parameters": p.split(", ")} for n, c, p in rows])
     else:

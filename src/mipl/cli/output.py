@@ -1,13 +1,11 @@
-"""What commands share: tables that line up, JSON for machines, a spinner for people, answers as CSV."""
+"""What commands share: tables that line up, JSON for machines, a spinner for people."""
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -20,7 +18,6 @@ __all__ = [
     "print_table",
     "say",
     "working",
-    "write_csv",
 ]
 
 #: Headings for the values of `MIPLDataset.summary`.
@@ -59,6 +56,8 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]
 def _cell(value: Any) -> str:
     if value is None:
         return "–"
+    if isinstance(value, list):
+        return "|".join(map(str, value))
     if isinstance(value, float):
         return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
@@ -80,13 +79,3 @@ def working(text: str, quiet: bool = False) -> Iterator[None]:
 
     with Console(stderr=True).status(text):
         yield
-
-
-def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows with the same keys as CSV, whole or not at all."""
-    from mipl.io.atomic import atomic_path
-
-    with atomic_path(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)

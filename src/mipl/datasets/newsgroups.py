@@ -151,8 +151,8 @@ def _features(text: str) -> tuple[NDArray[np.float32], NDArray[Any]]:
     X, y = X[known], np.array(newsgroups)[known]
     with suppress(OSError):  # a cache folder that cannot be written only costs time
         cached.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_path(cached) as part:
-            np.savez_compressed(part, X=X, y=y)
+        with atomic_path(cached) as part, part.open("wb") as file:
+            np.savez_compressed(file, X=X, y=y)
     return X, y
 
 

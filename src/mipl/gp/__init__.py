@@ -1,5 +1,6 @@
-"""Gaussian processes: an exact engine for many classes that share one kernel, and a low-rank one for bags.
+"""Gaussian processes on instances: kernels, engines, posteriors, and what a low-rank process is built from.
 
-The exact engine knows nothing of bags: it sees instances, and for each class targets and noises. The low-rank engine
-keeps its statistics as sums over shards of whole bags.
+Nothing here knows of bags or candidate labels. An engine sees instances, and for each class targets and noises
+(`mipl.gp.engine`); a posterior gives means and variances at new instances (`mipl.gp.posterior`); landmarks and Nyström
+features turn a process into a linear model (`mipl.gp.landmarks`, `mipl.gp.nystrom`).
 """

@@ -1,4 +1,4 @@
-"""Kernel matrices that are formed once a hyper-parameter setting and serve every class and probe vector.
+"""Kernel matrices that are formed once per hyper-parameter setting and serve every class and probe vector.
 
 A kernel is any GPyTorch kernel. `kernel_matrix` binds it to the training instances: a scaled isotropic Matérn kernel,
 the paper's, is evaluated from distances that never change, with its derivative in closed form; every other kernel is
@@ -8,25 +8,34 @@ diagonal are ever computed, kept or read.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 from torch import Tensor
 
-__all__ = ["KernelMatrix", "MaternMatrix", "cross_kernel", "distances", "kernel_matrix", "scaled_matern"]
+from mipl.gp.matern import NUS, matern_and_derivative
+
+__all__ = [
+    "KernelMatrix",
+    "MaternMatrix",
+    "cross_kernel",
+    "distances",
+    "is_scaled_matern",
+    "kernel_matrix",
+    "scaled_matern",
+]
 
 # Rows of a tile. On a CPU the passes of an elementwise formula over a tile should find it in the cache; a GPU wants
 # long launches instead. Measured: 512 to 1024 are equally fast, 256 takes half as long again.
 TILE_ROWS = {"cpu": 768, "cuda": 8192}
 
 
-def scaled_matern(nu: float, length_scale: float, output_scale: float) -> ScaleKernel:
-    """Build GPyTorch's Matérn kernel with an output scale, at the given start values."""
+def scaled_matern(nu: float, lengthscale: float, outputscale: float) -> ScaleKernel:
+    """Build GPyTorch's Matérn kernel with an outputscale, at the given start values."""
     kernel = ScaleKernel(MaternKernel(nu=nu))
-    kernel.base_kernel.lengthscale = length_scale
-    kernel.outputscale = output_scale
+    kernel.base_kernel.lengthscale = lengthscale
+    kernel.outputscale = outputscale
     return kernel
 
 
@@ -42,7 +51,7 @@ def _distances(A: Tensor, A_squares: Tensor, B: Tensor, B_squares: Tensor) -> Te
 
 
 def is_scaled_matern(kernel: Kernel) -> bool:
-    """Whether the closed form below holds: one length scale, all features, no batch of kernels."""
+    """Whether the closed form below holds: one lengthscale, all features, no batch of kernels."""
     if type(kernel) is not ScaleKernel or type(kernel.base_kernel) is not MaternKernel:
         return False
     base = kernel.base_kernel
@@ -50,32 +59,21 @@ def is_scaled_matern(kernel: Kernel) -> bool:
         base.ard_num_dims is None
         and base.active_dims is None
         and kernel.active_dims is None
-        and base.nu in (0.5, 1.5, 2.5)
+        and base.nu in NUS
         and not kernel.batch_shape
         and not base.batch_shape
     )
 
 
-def _matern(kernel: ScaleKernel, distance: Tensor, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
-    r"""Kernel values and their derivatives by the logarithm of the length scale.
+def _evaluate(
+    kernel: ScaleKernel, distance: Tensor, out: tuple[Tensor, Tensor, Tensor] | None = None
+) -> tuple[Tensor, Tensor]:
+    """Values of a scaled Matérn kernel and their derivatives by the logarithm of the lengthscale.
 
-    With :math:`s = \sqrt{2\nu}\, d / \ell` the values are e^-s, (1 + s) e^-s or (1 + s + s^2/3) e^-s, the derivatives
-    s e^-s, s^2 e^-s or s^2 (1 + s) e^-s / 3. Powers of s multiply what has decayed, so nothing overflows. `out` takes
-    values, derivatives and a scratch of the same shape: fresh memory for them costs as much as the computation.
+    Values alone are taken from here too, so that a tile computed again equals the one that was not kept, bit for bit.
     """
-    base, ln2 = kernel.base_kernel, math.log(2)
-    values, derivative, power = out or (torch.empty_like(distance) for _ in range(3))
-    # Powers of two: torch's exp2 takes half the time of its exp.
-    torch.mul(distance, -math.sqrt(2 * base.nu) / (base.lengthscale.item() * ln2), out=power)  # -s / ln 2
-    torch.exp2(power, out=values).mul_(kernel.outputscale.item())
-    torch.mul(values, power, out=derivative)  # -s e^-s / ln 2
-    if base.nu == 0.5:
-        return values, derivative.mul_(-ln2)
-    values.sub_(derivative, alpha=ln2)
-    if base.nu == 1.5:
-        return values, derivative.mul_(power.mul_(ln2**2))
-    derivative.mul_(power.mul_(ln2**2 / 3))  # s^2 e^-s / 3
-    return values.add_(derivative), derivative.addcmul_(derivative, power, value=-3 / ln2)
+    base = kernel.base_kernel
+    return matern_and_derivative(distance, base.nu, base.lengthscale.item(), kernel.outputscale.item(), out)
 
 
 @torch.no_grad()
@@ -83,7 +81,7 @@ def cross_kernel(kernel: Kernel, A: Tensor, B: Tensor) -> Tensor:
     """Kernel values (a, b) between two sets of instances."""
     if is_scaled_matern(kernel):
         centre = B.mean(0)
-        return _matern(kernel, distances(A - centre, B - centre).to(A.dtype))[0]
+        return _evaluate(kernel, distances(A - centre, B - centre).to(A.dtype))[0]
     return kernel(A, B).to_dense()
 
 
@@ -100,6 +98,7 @@ class KernelMatrix:
     kernel : gpytorch.kernels.Kernel
         Its parameters may change between calls of `update`.
     X : (n, d) tensor
+        The training instances.
     memory_budget : float
         Bytes for tiles. Those of K are kept if they fit, and computed again for each product if not.
     """
@@ -204,7 +203,12 @@ class KernelMatrix:
 class MaternMatrix(KernelMatrix):
     """K of a scaled isotropic Matérn kernel.
 
-    Beside K, the distances are kept, computed once, and the derivatives by the length scale, if all three fit.
+    Beside K, the distances are kept, computed once, and the derivatives by the lengthscale, if all three fit.
+
+    Parameters
+    ----------
+    kernel, X, memory_budget
+        See `KernelMatrix`; the kernel is one that `is_scaled_matern` accepts.
     """
 
     def __init__(self, kernel: ScaleKernel, X: Tensor, memory_budget: float) -> None:
@@ -228,7 +232,7 @@ class MaternMatrix(KernelMatrix):
 
     @torch.no_grad()
     def _compute(self, rows: slice, columns: slice) -> Tensor:
-        return _matern(self.kernel, self._distances(rows, columns))[0]
+        return _evaluate(self.kernel, self._distances(rows, columns))[0]
 
     @torch.no_grad()
     def update(self) -> None:
@@ -240,7 +244,7 @@ class MaternMatrix(KernelMatrix):
             if tile not in self.tiles:
                 self.tiles[tile] = torch.empty_like(distance)
             power = scratch[: distance.numel()].view_as(distance)
-            _matern(self.kernel, distance, (self.tiles[tile], self.derivatives[tile], power))
+            _evaluate(self.kernel, distance, (self.tiles[tile], self.derivatives[tile], power))
 
     @torch.no_grad()
     def diagonal(self) -> Tensor:
@@ -249,7 +253,7 @@ class MaternMatrix(KernelMatrix):
 
     @torch.no_grad()
     def gradient(self, W: Tensor) -> Tensor:
-        """Gradient (2,) of sum_ij W_ij K_ij by the raw length and output scales, for a symmetric W (n, n)."""
+        """Gradient (2,) of sum_ij W_ij K_ij by the raw lengthscale and outputscale, for a symmetric W (n, n)."""
         by_logs = W.new_zeros(2, dtype=torch.float64)
         for a, b in self._upper():
             block = (1 if a == b else 2) * W[self.slices[a], self.slices[b]]
@@ -259,18 +263,18 @@ class MaternMatrix(KernelMatrix):
 
     @torch.no_grad()
     def form_gradients(self, X: Tensor, KX: Tensor, Y: Tensor, groups: Sequence[int]) -> Tensor:
-        """Gradients (g, 2) of sum_k x_k' K y_k over groups of rows, by the raw length and output scales."""
+        """Gradients (g, 2) of sum_k x_k' K y_k over groups of rows, by the raw lengthscale and outputscale."""
         by_logs = torch.stack([(P * Y).sum(1).double() for P in (self._multiply(X, self._derivative), KX)], 1)
         return torch.stack([group.sum(0) for group in by_logs.split(groups)]) * self._by_raw()
 
     def _derivative(self, a: int, b: int) -> Tensor:
-        """A tile of the derivative of K by the logarithm of the length scale."""
+        """A tile of the derivative of K by the logarithm of the lengthscale."""
         if self.derivatives:
             return self.derivatives[a, b]
-        return _matern(self.kernel, self._distances(self.slices[a], self.slices[b]))[1]
+        return _evaluate(self.kernel, self._distances(self.slices[a], self.slices[b]))[1]
 
     def _by_raw(self) -> Tensor:
-        """Derivatives (2,) of the logarithms of length and output scale by the raw parameters."""
+        """Derivatives (2,) of the logarithms of lengthscale and outputscale by the raw parameters."""
         with torch.enable_grad():
             logs = self.kernel.base_kernel.lengthscale.log().sum() + self.kernel.outputscale.log().sum()
             return torch.cat([g.double().reshape(-1) for g in torch.autograd.grad(logs, self.parameters)])

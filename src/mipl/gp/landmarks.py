@@ -1,4 +1,4 @@
-"""Landmarks of a low-rank Gaussian process, and the length scale that suits the data."""
+"""Landmarks of a low-rank Gaussian process, and the lengthscale that suits the data."""
 
 from __future__ import annotations
 
@@ -7,15 +7,31 @@ from torch import Tensor
 
 __all__ = ["kmeans_landmarks", "median_distance"]
 
-#: Lloyd's steps run on at most this many rows a landmark; more rows move the centres by less than their own noise.
+#: Lloyd's steps run on at most this many rows per landmark; more rows move the centres by less than their own noise.
 _ROWS_PER_LANDMARK = 50
 _BLOCK_ROWS = 4096
 
 
 def kmeans_landmarks(X: Tensor, n_landmarks: int, generator: torch.Generator, steps: int = 5) -> tuple[Tensor, Tensor]:
-    """Centres (M, d) of a short k-means on rows (n, d), started from distinct random rows, and their rows' number (M,).
+    """Landmarks by a short k-means, started from distinct random rows.
 
-    Where there are no more than `n_landmarks` distinct rows, these rows are the landmarks and M is their number.
+    Parameters
+    ----------
+    X : (n, d) tensor
+        Instances. A random sample of 50 per landmark is used, or of 10,000 where that is more.
+    n_landmarks : int
+        Landmarks wanted. Where there are no more distinct rows than that, these rows are the landmarks.
+    generator : torch.Generator
+        Source of the random rows.
+    steps : int, default=5
+        Lloyd's steps.
+
+    Returns
+    -------
+    centres : (M, d) tensor
+        The landmarks, M <= `n_landmarks`.
+    counts : (M,) tensor
+        How many of the rows that were used are nearest to each.
     """
     order = torch.randperm(len(X), generator=generator).to(X.device)
     rows = X[order[: max(_ROWS_PER_LANDMARK * n_landmarks, 10_000)]]
@@ -51,7 +67,22 @@ def _nearest(block: Tensor, centres: Tensor) -> Tensor:
 
 
 def median_distance(X: Tensor, generator: torch.Generator, rows: int = 1500) -> float:
-    """The median of the non-zero distances between `rows` random rows of (n, d); one where all rows are equal."""
+    """The median of the non-zero distances between random rows; 1 where all rows are equal.
+
+    Parameters
+    ----------
+    X : (n, d) tensor
+        Instances.
+    generator : torch.Generator
+        Source of the random rows.
+    rows : int, default=1500
+        How many rows are used, at most.
+
+    Examples
+    --------
+    >>> median_distance(torch.tensor([[0.0], [0.0], [3.0]]), torch.Generator().manual_seed(0))
+    3.0
+    """
     chosen = torch.randperm(len(X), generator=generator)[:rows].to(X.device)
     distance = torch.nn.functional.pdist(X[chosen])
     positive = distance[distance > 0]

@@ -14,9 +14,22 @@ CHUNK = 1 << 24
 
 
 def standard_normal_points(n_samples: int, n_classes: int, seed: int) -> NDArray[np.float64]:
-    """Scrambled Sobol points (n_samples, C) mapped to standard normals.
+    """Scrambled Sobol points mapped to standard normals.
 
     They estimate the same expectation as independent draws, with a fraction of the error.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of points; a power of two is best.
+    n_classes : int
+        C, their dimension.
+    seed : int
+        Seed of the scrambling.
+
+    Returns
+    -------
+    (n_samples, C) array
     """
     points = qmc.Sobol(n_classes, scramble=True, rng=seed).random(n_samples)
     return ndtri(np.clip(points, 1e-12, 1 - 1e-12))
@@ -25,9 +38,20 @@ def standard_normal_points(n_samples: int, n_classes: int, seed: int) -> NDArray
 def class_probabilities(
     mean: NDArray[np.float64], variance: NDArray[np.float64], normal_points: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    r"""Expected softmax (n, C) of latent values with `mean` and `variance` (n, C) (Eq. 11 of the MIPLGP paper).
+    """Expected softmax of independent Gaussian latent values (Eq. 11 of the MIPLGP paper).
 
-    All instances see the same `normal_points` (s, C), so the result does not depend on how instances are batched.
+    Parameters
+    ----------
+    mean, variance : (n, C) arrays
+        Moments of the latent values.
+    normal_points : (s, C) array
+        Standard normal points. All instances see the same ones, so the result does not depend on how instances are
+        batched.
+
+    Returns
+    -------
+    (n, C) array
+        Class probabilities; rows sum to one.
     """
     deviation = np.sqrt(np.maximum(variance, 0))
     out = np.empty_like(mean)

@@ -1,4 +1,4 @@
-r"""Nystrom features of a Matern-5/2 kernel: a Gaussian process as a linear model.
+r"""Nyström features of a Matérn-5/2 kernel: a Gaussian process as a linear model.
 
 With M landmarks Z, :math:`k(x, x') \approx \phi(x)^\top \phi(x')`, :math:`\phi(x) = T^\top k(Z, x)` and
 :math:`T = L^{-\top} V`, :math:`L L^\top = k(Z, Z) + 10^{-4} I`. V are the R leading eigenvectors of
@@ -9,34 +9,36 @@ all that M landmarks know.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from mipl.gp.matern import decay_rate, matern
+
 __all__ = ["KernelMap", "LandmarkKernel", "principal_map"]
 
+_NU = 2.5
 #: Added to the diagonal of k(Z, Z); it also bounds the entries of T, which are used in single precision.
 _JITTER = 1e-4
-_LN2 = math.log(2.0)
 #: Rows at a time: their kernel with a few thousand landmarks stays in the cache, and matrix products are long enough.
 _BLOCK_ROWS = 512
 
 
 class LandmarkKernel:
-    """The kernel of any rows with M landmarks: (1 + r + r^2/3) exp(-r), r = sqrt(5) |x - z| / lengthscale.
+    """The Matérn-5/2 kernel of any rows with M landmarks (`mipl.gp.matern`).
 
     Parameters
     ----------
-    landmarks : (M, d)
+    landmarks : (M, d) tensor
+        The rows whose kernel with others is asked for.
     lengthscale : float
+        Lengthscale of the kernel.
     """
 
     def __init__(self, landmarks: Tensor, lengthscale: float) -> None:
         self._centre = landmarks.mean(dim=0)
-        # Distances in units in which the kernel decays as a power of two: torch's exp2 takes half the time of its exp.
-        self._scale = math.sqrt(5.0) / (lengthscale * _LN2)
+        self._scale = decay_rate(_NU, lengthscale)
         # [a, |a|^2, 1] . [-2b, 1, |b|^2] = |a - b|^2: one product, and few passes over (n, M) after it.
         B = (landmarks - self._centre) * self._scale
         norm = (B * B).sum(dim=1, keepdim=True)
@@ -48,14 +50,11 @@ class LandmarkKernel:
 
     def _evaluate(self, X: Tensor, buffer: Tensor) -> Tensor:
         """The kernel of rows (n, d), in the first half of a buffer (2, n, M)."""
-        u, squared = buffer  # r = u ln 2
+        values, squares = buffer
         A = (X - self._centre) * self._scale
         norm = (A * A).sum(dim=1, keepdim=True)
-        torch.mm(torch.cat([A, norm, torch.ones_like(norm)], dim=1), self._right, out=squared).clamp_(min=0)
-        torch.sqrt(squared, out=u)
-        torch.add(u, squared, alpha=_LN2 / 3, out=squared)
-        decay = u.neg_().exp2_()
-        return torch.addcmul(decay, decay, squared, value=_LN2, out=decay)
+        torch.mm(torch.cat([A, norm, torch.ones_like(norm)], dim=1), self._right, out=squares).clamp_(min=0)
+        return matern(squares, _NU, out=values)
 
     def project(self, X: Tensor, T: Tensor) -> Tensor:
         """Kernel times T (n, k), for T (M, k), without ever holding more than a block of the kernel."""
@@ -78,7 +77,19 @@ class KernelMap(NamedTuple):
 
 
 def principal_map(landmarks: Tensor, counts: Tensor, lengthscale: float, rank: int) -> KernelMap:
-    """The map to the `rank` principal features of landmarks (M, d) that stand for `counts` (M,) rows each."""
+    """The map to the principal features of landmarks.
+
+    Parameters
+    ----------
+    landmarks : (M, d) tensor
+        Z.
+    counts : (M,) tensor
+        How many rows each landmark stands for.
+    lengthscale : float
+        Lengthscale of the kernel.
+    rank : int
+        R, the number of features; all M where that is fewer.
+    """
     Z = landmarks.double()
     K = LandmarkKernel(Z, lengthscale)(Z)
     K.diagonal().fill_(1.0 + _JITTER)

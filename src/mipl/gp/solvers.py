@@ -1,4 +1,4 @@
-"""Conjugate gradients for q + 1 systems K + D_c that share K and differ in a diagonal.
+"""Conjugate gradients for C systems K + D_c that share K and differ in a diagonal.
 
 The iteration, its tridiagonal matrices and the quadrature on them are linear_operator's, driven through closures that
 see all systems and right-hand sides as one matrix product with K. Written here is what that library does not offer:
@@ -90,7 +90,21 @@ class Preconditioner:
 
 
 class Solution(NamedTuple):
-    """Solutions x (C, n, s) of all systems, their products with these, and how the iteration went."""
+    """What a solver found.
+
+    Attributes
+    ----------
+    x : (C, n, s) tensor
+        Solutions of all systems.
+    product : (C, n, s) tensor
+        The systems times these.
+    tridiagonal : (t, C, j, j) tensor or None
+        Lanczos matrices of the t probes.
+    iterations : int
+        Iterations that were made.
+    residual : float
+        Relative residual at the end, averaged over all right-hand sides.
+    """
 
     x: Tensor
     product: Tensor
@@ -116,9 +130,24 @@ def solve(
     tol: float,
     max_iter: int,
 ) -> Solution:
-    """Solve (K + D_c) x = rhs_c for right-hand sides (C, n, s); the first `n_probes` columns are also tridiagonalised.
+    """Solve (K + D_c) x_c = rhs_c for all classes c.
 
-    Stops when the relative residual, averaged over all columns, is below `tol`.
+    Parameters
+    ----------
+    K : KernelMatrix
+        The shared matrix, at its present parameters.
+    noise : (C, n) tensor
+        The diagonals D_c.
+    rhs : (C, n, s) tensor
+        Right-hand sides.
+    preconditioner : Preconditioner
+        Approximate inverses of the systems.
+    n_probes : int
+        The first so many right-hand sides are also tridiagonalised, for `tridiagonal_logdet`.
+    tol : float
+        Stop when the relative residual, averaged over all right-hand sides, is below it.
+    max_iter : int
+        Bound of the iterations.
     """
     residuals: list[Tensor] = []
 
@@ -158,7 +187,10 @@ def refine(
     tol: float,
     max_iter: int,
 ) -> Solution:
-    """Solve as `solve` does, from a start (C, n, s); no iteration is made where the start is good enough."""
+    """Solve as `solve` does, from a start (C, n, s); no iteration is made where the start is good enough.
+
+    `rhs` is (C, n, s), the other parameters are those of `solve`. Nothing is tridiagonalised.
+    """
     tiny = torch.finfo(rhs.dtype).tiny
     norm = rhs.norm(dim=1).clamp(min=tiny)
     x, residual = start, rhs - system_product(K, noise, start)

@@ -1,4 +1,4 @@
-"""Data set files: one module a format, chosen by the suffix."""
+"""Data set files: one module per format, chosen by the suffix."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mipl.errors import DataError
+from mipl.io.atomic import atomic_path, check_writable
 
 if TYPE_CHECKING:
     from mipl.dataset import MIPLDataset
@@ -25,25 +26,17 @@ SUFFIXES = {
 def read(path: str | Path) -> MIPLDataset:
     """Read a data set; the suffix chooses the format."""
     file = Path(path)
-    module = _module_for(file)
+    if file.suffix.lower() not in SUFFIXES:
+        raise DataError(f"cannot tell the format of {file}; its suffix must be one of {', '.join(SUFFIXES)}")
     if not file.is_file():
         raise DataError(f"no such file: {file}")
-    return import_module(module).read(file)
+    return import_module(SUFFIXES[file.suffix.lower()]).read(file)
 
 
 def write(dataset: MIPLDataset, path: str | Path) -> Path:
     """Write a data set, whole or not at all; the suffix chooses the format."""
-    from mipl.io.atomic import atomic_path
-
     file = Path(path)
-    module = import_module(_module_for(file))
+    check_writable(file, SUFFIXES)
     with atomic_path(file) as temporary:
-        module.write(dataset, temporary)
+        import_module(SUFFIXES[file.suffix.lower()]).write(dataset, temporary)
     return file
-
-
-def _module_for(path: Path) -> str:
-    suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise DataError(f"cannot tell the format of {path}; its suffix must be one of {', '.join(SUFFIXES)}")
-    return SUFFIXES[suffix]

@@ -1,10 +1,11 @@
-"""Long CSV: one row an instance, for people with a spreadsheet.
+"""Long CSV: one row per instance, for people with a spreadsheet.
 
 Columns: ``bag_id``, ``candidates`` (``"a|b"``), optionally ``label`` (empty where unknown), ``instance_label`` (class
-index, q for negative, -1 for unknown) and ``group`` (an integer); all others are features. Rows of a bag may lie
-anywhere; candidates, label and group must agree in all of them or be empty after the first. What the columns would
-lose (a class that is nobody's candidate, an order of classes other than sorted, ids that only look like numbers, the
-shape of an instance) stands in a first line ``# mipl {json}``, written only where it is needed.
+index, q for negative, -1 for unknown) and ``group`` (an integer); all others are features, and their names are the
+feature names; only ``f0, f1, ...`` stand for features without names. Rows of a bag may lie anywhere; candidates, label
+and group must agree in all of them or be empty after the first. What the columns would lose (a class that is nobody's
+candidate, an order of classes other than sorted, ids that only look like numbers, the shape of an instance, features
+that are indeed called ``f0, f1, ...``) stands in a first line ``# mipl {json}``, written only where it is needed.
 """
 
 from __future__ import annotations
@@ -19,18 +20,20 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from mipl.bags import Bags, group_rows
+from mipl.bags import Bags
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
+from mipl.rows import group_rows
 
 __all__ = ["read", "write"]
 
 _MARK = "# mipl "
 _BLOCK_BYTES = 16 << 20
+_RESERVED = ("bag_id", "candidates", "label", "instance_label", "group")
 
 
 def write(dataset: MIPLDataset, path: Path) -> None:
-    """Write `dataset` to `path`; class names and ids that a CSV cannot hold are refused."""
+    """Write `dataset` to `path`; class names, ids and feature names that a CSV cannot hold are refused."""
     names, ids = dataset.classes.astype(str), dataset.bag_ids.astype(str)
     for what, values in (("class name", names), ("bag id", ids)):
         for value in values.tolist():
@@ -45,8 +48,8 @@ def write(dataset: MIPLDataset, path: Path) -> None:
         columns["instance_label"] = dataset.instance_labels
     if dataset.groups is not None:
         columns["group"] = dataset.bags.spread(dataset.groups)
-    for j in range(dataset.bags.n_features):
-        columns[f"f{j}"] = np.ascontiguousarray(dataset.bags.instances[:, j])
+    for name, values in zip(_feature_columns(dataset.bags), dataset.bags.instances.T, strict=True):
+        columns[name] = np.ascontiguousarray(values)
     extra = _what_columns_lose(dataset)
     with path.open("wb") as file:
         if extra:
@@ -58,6 +61,8 @@ def _what_columns_lose(dataset: MIPLDataset) -> dict[str, Any]:
     used = dataset.candidates.any(axis=0)
     implied = _as_numbers(sorted(dataset.classes[used].astype(str).tolist()))
     extra: dict[str, Any] = {}
+    if dataset.bags.feature_names == _unnamed(dataset.bags.n_features):
+        extra["feature_names"] = "given"
     if not used.all() or not np.array_equal(np.sort(implied), dataset.classes):
         extra["classes"] = dataset.classes.tolist()
     if dataset.bag_ids.dtype.kind == "U" and _as_numbers(dataset.bag_ids.tolist()).dtype.kind != "U":
@@ -68,13 +73,12 @@ def _what_columns_lose(dataset: MIPLDataset) -> dict[str, Any]:
 
 
 def read(path: Path) -> MIPLDataset:
-    """Read a data set with one row an instance."""
+    """Read a data set with one row per instance."""
     extra, skip, header = _head(path)
-    reserved = ("bag_id", "candidates", "label", "instance_label", "group")
     for name in ("bag_id", "candidates"):
         if name not in header:
             raise DataError(f"{path} has no column {name!r}; its columns are {header}")
-    features = [name for name in header if name not in reserved]
+    features = [name for name in header if name not in _RESERVED]
     if not features:
         raise DataError(f"{path} has no feature columns beside {header}")
     table = _table(path, skip, header, features)
@@ -105,8 +109,9 @@ def read(path: Path) -> MIPLDataset:
     instance_labels = None
     if "instance_label" in header:
         instance_labels = _numbers(path, table, "instance_label", top)[rows].astype(np.int64)
+    named = "feature_names" in extra or tuple(features) != _unnamed(len(features))
     return MIPLDataset(
-        bags=Bags(flat[rows], offsets, extra.get("instance_shape")),
+        bags=Bags(flat[rows], offsets, extra.get("instance_shape"), features if named else None),
         candidates=[[convert(label.strip()) for label in c] for c in candidates],
         labels=None if labels is None else [None if v is None else convert(v) for v in labels],
         classes=extra.get("classes"),
@@ -115,6 +120,19 @@ def read(path: Path) -> MIPLDataset:
         name=path.stem,
         groups=groups,
     )
+
+
+def _feature_columns(bags: Bags) -> tuple[str, ...]:
+    if bags.feature_names is None:
+        return _unnamed(bags.n_features)
+    for name in bags.feature_names:
+        if name in _RESERVED or any(c in name for c in '\n\r\0"'):
+            raise DataError(f"the feature name {name!r} cannot be a CSV column; rename it or save as .parquet")
+    return bags.feature_names
+
+
+def _unnamed(n_features: int) -> tuple[str, ...]:
+    return tuple(f"f{j}" for j in range(n_features))
 
 
 def _head(path: Path) -> tuple[dict[str, Any], int, list[str]]:

@@ -1,7 +1,7 @@
 """The MATLAB layout in which MIPL data sets are published.
 
-``data`` is a cell matrix with one row a bag: instances (n_i, d), candidate labels, true label; labels count from 1.
-Some files have a fourth column; where it holds one integer an instance it is read as instance labels (q + 1 for
+``data`` is a cell matrix with one row per bag: instances (n_i, d), candidate labels, true label; labels count from 1.
+Some files have a fourth column; where it holds one integer per instance it is read as instance labels (q + 1 for
 negative, 0 for unknown), otherwise it is left alone. Splits are files of their own with ``trainIndex`` and
 ``testIndex``.
 """
@@ -41,11 +41,12 @@ def write(dataset: MIPLDataset, path: Path) -> None:
         "classes": dataset.classes.tolist(),
         "bag_ids": dataset.bag_ids.tolist(),
         "instance_shape": list(dataset.bags.instance_shape),
+        "feature_names": dataset.bags.feature_names,
         "name": dataset.name,
         "description": dataset.description,
         "groups": None if dataset.groups is None else dataset.groups.tolist(),
     }
-    savemat(path, {"data": cells, "mipl": json.dumps(extra)}, do_compression=True)
+    savemat(path, {"data": cells, "mipl": json.dumps(extra)}, appendmat=False, do_compression=True)
 
 
 def read(path: Path) -> MIPLDataset:
@@ -58,7 +59,7 @@ def read(path: Path) -> MIPLDataset:
     cells = content["data"]
     if cells.dtype != object or cells.ndim != 2 or cells.shape[1] not in (3, 4) or len(cells) == 0:
         raise DataError(
-            f"{path}: 'data' is {cells.dtype} {cells.shape}; it must be a cell matrix with one row a bag and "
+            f"{path}: 'data' is {cells.dtype} {cells.shape}; it must be a cell matrix with one row per bag and "
             "3 columns (instances, candidate labels, true label) or 4"
         )
     bags = [_matrix(path, i, cell) for i, cell in enumerate(cells[:, 0])]
@@ -76,7 +77,7 @@ def read(path: Path) -> MIPLDataset:
         if row.max() > q:
             raise DataError(f"{path}: bag {i} has the candidate label {row.max()}, but there are {q} classes")
         mask[i, row - 1] = True
-    built = Bags.from_list(bags, extra.get("instance_shape"))
+    built = Bags.from_list(bags, extra.get("instance_shape"), extra.get("feature_names"))
     truth = np.array([label[0] - 1 if len(label) else -1 for label in labels])
     return MIPLDataset(
         bags=built,

@@ -36,7 +36,12 @@ def write(dataset: MIPLDataset, path: Path) -> None:
         arrays["instance_labels"] = dataset.instance_labels
     if dataset.groups is not None:
         arrays["groups"] = dataset.groups
-    np.savez(path, allow_pickle=False, **arrays)
+    if dataset.bags.feature_names is not None:
+        arrays["feature_names"] = np.array(dataset.bags.feature_names)
+        if tuple(arrays["feature_names"].tolist()) != dataset.bags.feature_names:  # NumPy drops zeros at the end
+            raise DataError("a feature name ends in a zero character, which .npz cannot hold; rename it")
+    with path.open("wb") as file:  # given a path, NumPy would append .npz to it
+        np.savez(file, allow_pickle=False, **arrays)
 
 
 def read(path: Path) -> MIPLDataset:
@@ -51,7 +56,7 @@ def read(path: Path) -> MIPLDataset:
             raise DataError(f"{path} has no array {name!r}; it has {sorted(arrays)}")
     q = arrays["candidates"].shape[-1]
     return MIPLDataset(
-        bags=Bags(arrays["instances"], arrays["offsets"], arrays.get("instance_shape")),
+        bags=Bags(arrays["instances"], arrays["offsets"], arrays.get("instance_shape"), _names(arrays)),
         candidates=arrays["candidates"],
         labels=label_names(arrays.get("labels"), arrays.get("classes", np.arange(q))),
         classes=arrays.get("classes"),
@@ -61,3 +66,7 @@ def read(path: Path) -> MIPLDataset:
         description=str(arrays.get("description", "")),
         groups=arrays.get("groups"),
     )
+
+
+def _names(arrays: dict[str, Any]) -> list[str] | None:
+    return arrays["feature_names"].tolist() if "feature_names" in arrays else None

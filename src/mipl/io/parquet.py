@@ -1,9 +1,10 @@
-"""Parquet, the native format: one row a bag, readable by pandas, polars, DuckDB, Spark and Dask.
+"""Parquet, the native format: one row per bag, readable by pandas, polars, DuckDB, Spark and Dask.
 
 Columns: ``bag_id`` (integer or string), ``instances`` (list of fixed-size lists of float), ``candidates`` (list of
 strings), ``label`` (string or null), and where they are known ``instance_labels`` (list of integers: class index, q
-for negative, -1 for unknown) and ``group`` (integer). What the columns cannot say (class order, instance shape, name)
-is JSON under the key ``mipl`` of the schema's metadata; a file without it, written by another tool, is read too.
+for negative, -1 for unknown) and ``group`` (integer). What the columns cannot say (class order, instance shape, feature
+names, name) is JSON under the key ``mipl`` of the schema's metadata; a file without it, written by another tool, is
+read too.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ def write(dataset: MIPLDataset, path: Path) -> None:
         "format": 1,
         "classes": dataset.classes.tolist(),
         "instance_shape": list(bags.instance_shape),
+        "feature_names": bags.feature_names,
         "name": dataset.name,
         "description": dataset.description,
     }
@@ -59,7 +61,7 @@ def write(dataset: MIPLDataset, path: Path) -> None:
 
 
 def read(path: Path) -> MIPLDataset:
-    """Read a data set with one row a bag."""
+    """Read a data set with one row per bag."""
     try:
         table = pq.read_table(path)
     except (pa.ArrowException, OSError) as error:
@@ -76,7 +78,7 @@ def read(path: Path) -> MIPLDataset:
     candidates = [_restore(c, whole_numbers) for c in table["candidates"].to_pylist()]
     labels = table["label"].to_pylist() if "label" in table.column_names else None
     return MIPLDataset(
-        bags=Bags(instances, offsets, extra.get("instance_shape")),
+        bags=Bags(instances, offsets, extra.get("instance_shape"), extra.get("feature_names")),
         candidates=candidates,
         labels=None if labels is None else _restore(labels, whole_numbers),
         classes=classes or None,

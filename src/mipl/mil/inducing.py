@@ -14,13 +14,17 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import gen_batches
 
 from mipl.bags import Bags
-from mipl.errors import DataError
+from mipl.compute import seed_of
+from mipl.errors import ParameterError
 from mipl.mil.standardizer import Standardizer
 
 __all__ = ["InducingPoints", "Posterior", "jaakkola", "residual_variance"]
 
 _JITTER = 1e-6
-#: k-means learns nothing from more points a centre, and the median distance nothing from more instances.
+# `mipl.gp.landmarks` has a median distance and a k-means too, on torch tensors and by a few Lloyd steps. These here are
+# NumPy's and scikit-learn's, so that methods without networks need no torch, and k-means runs to convergence, as the
+# few inducing points of these methods want it.
+#: k-means learns nothing from more points per centre, and the median distance nothing from more instances.
 _POINTS_PER_CENTRE = 256
 _MEDIAN_INSTANCES = 1000
 _BLOCK = 4096
@@ -38,25 +42,33 @@ class InducingPoints(BaseEstimator):
 
     Parameters
     ----------
-    n_inducing : int
+    n_inducing : int, default=50
         M, shared out evenly among the groups of bags; fewer where a group has fewer instances.
-    lengthscale : float or None
+    lengthscale : float or None, default=None
         Of the kernel, in units of standardized features; None takes the median distance of instances over
         :math:`\sqrt 2`.
-    random_state : int
+    random_state : int, RandomState or None, default=0
         Seed of k-means and of the instances it sees.
 
     Attributes
     ----------
     standardizer_ : Standardizer
+        Mean and scale of the instances.
     lengthscale_ : float
+        Of the kernel, in units of standardized features.
     points_ : (M, d) float32
         k-means centres: the bags of each group contribute the same number.
     cholesky_ : (M, M)
         L.
     """
 
-    def __init__(self, *, n_inducing: int = 50, lengthscale: float | None = None, random_state: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        n_inducing: int = 50,
+        lengthscale: float | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
         self.n_inducing = n_inducing
         self.lengthscale = lengthscale
         self.random_state = random_state
@@ -65,12 +77,10 @@ class InducingPoints(BaseEstimator):
         """Place the inducing points; `groups` (m, g) says which bags hold which label."""
         groups = groups[:, groups.any(axis=0)]
         if self.n_inducing < groups.shape[1]:
-            raise DataError(
+            raise ParameterError(
                 f"n_inducing={self.n_inducing} is too small: each of the {groups.shape[1]} labels needs a point"
             )
-        if self.lengthscale is not None and not self.lengthscale > 0:
-            raise DataError(f"lengthscale must be positive or None, not {self.lengthscale}")
-        rng = np.random.default_rng(self.random_state)
+        rng = np.random.default_rng(seed_of(self.random_state))
         self.standardizer_ = Standardizer().fit(bags, groups)
         X = self.standardizer_.transform(bags)
         self.lengthscale_ = _median_lengthscale(X, rng) if self.lengthscale is None else float(self.lengthscale)

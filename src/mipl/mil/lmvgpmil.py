@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr, expit, log_expit
+from sklearn.utils._param_validation import Interval
 
 from mipl.bags import Bags
 from mipl.mil.bag_labels import inherited_labels, positive_bag_labels
-from mipl.mil.base import check_positive
 from mipl.mil.inducing import Posterior, jaakkola, residual_variance
-from mipl.mil.ovr import OneVsRest
 from mipl.mil.vgpmil import VGPMIL, converged
 
-__all__ = ["LMVGPMIL", "LMVGPMILBags"]
+__all__ = ["LMVGPMIL"]
 
 Array = NDArray[np.float64]
 
@@ -44,25 +46,44 @@ class LMVGPMIL(VGPMIL):
 
     Parameters
     ----------
-    n_inducing, lengthscale, tol, random_state
-        As in `VGPMIL`.
-    slope, margin : float
-        C and V.
-    open_iter : int
-        Rounds of coordinate ascent with open gates at most.
-    max_iter : int
+    n_inducing : int, default=50
+        Number M of inducing points: k-means centres, as many from negative as from positive bags.
+    lengthscale : float or None, default=None
+        Of the squared-exponential kernel on standardized features; None takes the median distance over
+        :math:`\sqrt 2`.
+    slope : float, default=1.0
+        C, how sharply a gate opens at the margin.
+    margin : float, default=1.0
+        V, the margin.
+    n_open_iter : int, default=20
+        Rounds of coordinate ascent with open gates.
+    max_iter : int, default=10
         Rounds with free gates at most, after these.
+    tol : float, default=1e-5
+        Stop when a round with free gates raises the bound by less than this share of it.
+    random_state : int, RandomState or None, default=0
+        Seed of the inducing points.
 
     Attributes
     ----------
-    mean_, bounds_
-        As in `VGPMIL`.
+    mean_ : (M,)
+        Posterior mean of the whitened inducing values.
+    bounds_ : (rounds,)
+        The evidence lower bound after each round; it never falls.
 
     References
     ----------
     M. Haussmann, F. A. Hamprecht, M. Kandemir. Variational Bayesian multiple instance learning with Gaussian
     processes. CVPR 2017.
     """
+
+    name = "LM-VGPMIL"
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **VGPMIL._parameter_constraints,
+        "slope": [Interval(Real, 0, None, closed="neither")],
+        "margin": [Interval(Real, 0, None, closed="neither")],
+        "n_open_iter": [Interval(Integral, 1, None, closed="left")],
+    }
 
     def __init__(
         self,
@@ -71,20 +92,19 @@ class LMVGPMIL(VGPMIL):
         lengthscale: float | None = None,
         slope: float = 1.0,
         margin: float = 1.0,
-        open_iter: int = 20,
+        n_open_iter: int = 20,
         max_iter: int = 10,
         tol: float = 1e-5,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         super().__init__(
             n_inducing=n_inducing, lengthscale=lengthscale, max_iter=max_iter, tol=tol, random_state=random_state
         )
         self.slope = slope
         self.margin = margin
-        self.open_iter = open_iter
+        self.n_open_iter = n_open_iter
 
     def _fit(self, features: Array, bags: Bags, copies: NDArray[np.int64]) -> None:
-        check_positive(self, "slope", "margin", "open_iter", "max_iter")
         C, V = self.slope, self.margin
         # Two columns (n, 2) throughout: the instance in a negative and in a positive copy of its bag.
         weight = bags.spread(copies.astype(np.float64))
@@ -95,7 +115,7 @@ class LMVGPMIL(VGPMIL):
         xi, phi = C * np.full_like(pi, np.sqrt(1 + V**2)), np.ones_like(pi)  # under the prior
         bounds: list[float] = []
         likelihood = -np.inf  # of the labels of the training bags
-        for step in range(self.open_iter + self.max_iter):
+        for step in range(self.n_open_iter + self.max_iter):
             curvature = 2 * (C**2 * jaakkola(xi) + tau * jaakkola(phi))
             pull = C * (2 * pi - 1) * (tau - 0.5 + 2 * C * V * jaakkola(xi)) + tau * (pi - 0.5)
             posterior = Posterior.given(features, (weight * curvature).sum(axis=1), (weight * pull).sum(axis=1))
@@ -103,9 +123,9 @@ class LMVGPMIL(VGPMIL):
             top = bags.max(first[:, 0])
             before = likelihood
             likelihood = float(copies[:, 0] @ log_expit(-top) + copies[:, 1] @ log_expit(top))
-            if step > self.open_iter and likelihood < before:
+            if step > self.n_open_iter and likelihood < before:
                 break
-            if step >= self.open_iter:
+            if step >= self.n_open_iter:
                 tau = self._gates(pi, first, second, phi)
             evidence = first * (2 * C * (tau - 0.5 + 2 * C * V * jaakkola(xi)) + tau)
             labels = positive_bag_labels(bags, evidence[:, 1], labels)
@@ -120,7 +140,7 @@ class LMVGPMIL(VGPMIL):
             bound = (weight * expected).sum() + copies[:, 1] @ labels.bound - posterior.divergence()
             bounds.append(float(bound))
             self.mean_ = posterior.mean
-            if step > self.open_iter and converged(bounds, self.tol):
+            if step > self.n_open_iter and converged(bounds, self.tol):
                 break
         self.bounds_ = np.array(bounds)
 
@@ -137,9 +157,3 @@ class LMVGPMIL(VGPMIL):
 
 def _with_negative(positive: Array) -> Array:
     return np.stack([np.zeros_like(positive), positive], axis=1)
-
-
-class LMVGPMILBags(OneVsRest, learner=LMVGPMIL):
-    """LM-VGPMIL, one class against the rest; see `LMVGPMIL` and `OneVsRest`."""
-
-    name = "LM-VGPMIL"

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.utils import gen_batches
+from sklearn.utils._param_validation import Interval
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from mipl.bags import Bags
+from mipl.compute import seed_of, torch_device
 from mipl.errors import DataError
-from mipl.mil.base import LogOdds, MILClassifier, check_positive
+from mipl.mil.base import LogOdds, MILClassifier
 from mipl.mil.network import Gaussian, MIVAENetwork
-from mipl.mil.ovr import OneVsRest
 from mipl.mil.standardizer import Standardizer
 from mipl.progress import track
 
-__all__ = ["MIVAE", "MIVAEBags"]
+__all__ = ["MIVAE"]
 
 
 class MIVAE(MILClassifier):
@@ -39,27 +41,30 @@ class MIVAE(MILClassifier):
 
     Parameters
     ----------
-    latent : int
+    latent_dim : int, default=64
         Size of :math:`z_n` and of :math:`z_B`.
-    hidden : int
+    hidden_dim : int, default=256
         Width of hidden layers (the paper's code has 512, three times the work). Instances that are images of at least
         11 x 11 pixels get convolutional encoders.
-    aux_weight : float
+    aux_weight : float, default=1e4
         w, the weight of the classification loss.
-    learning_rate, weight_decay : float
+    learning_rate : float, default=5e-4
         Of AdamW.
-    max_epochs : int
-    batch_size : int
-        Bags in a mini-batch; the paper's code has 100, too few steps an epoch for a few hundred bags.
-    validation_fraction : float
+    weight_decay : float, default=5e-4
+        Of AdamW.
+    max_epochs : int, default=100
+        Passes over the training bags at most.
+    batch_size : int, default=32
+        Bags in a mini-batch; the paper's code has 100, too few steps per epoch for a few hundred bags.
+    validation_fraction : float, default=0.1
         Share of the training bags held out for early stopping; at least one bag.
-    patience : int
+    patience : int, default=10
         Epochs without improvement before training stops.
-    device : str
+    device : str, default="cpu"
         Where torch computes: ``"cpu"``, ``"cuda"``, ...
-    verbose : bool
+    verbose : bool, default=False
         Show a progress bar on a terminal.
-    random_state : int
+    random_state : int, RandomState or None, default=0
         Seed of weights, batches, held-out bags and latent draws; the global generator of torch is left as it was.
 
     Attributes
@@ -67,6 +72,7 @@ class MIVAE(MILClassifier):
     weights_ : dict of str to array
         The network's parameters.
     instance_shape_ : tuple of int
+        Shape of one instance, (h, w) for images.
     losses_ : (epochs,)
         Loss of the held-out bags after each epoch.
 
@@ -76,15 +82,30 @@ class MIVAE(MILClassifier):
     auto-encoder. IJCAI 2021.
     """
 
+    name = "MIVAE"
     citation = "Zhang, IJCAI 2021"
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "latent_dim": [Interval(Integral, 1, None, closed="left")],
+        "hidden_dim": [Interval(Integral, 1, None, closed="left")],
+        "aux_weight": [Interval(Real, 0, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "max_epochs": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "validation_fraction": [Interval(Real, 0, 1, closed="left")],
+        "patience": [Interval(Integral, 1, None, closed="left")],
+        "device": [str],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
     #: Threads would share torch's random numbers.
     parallel: ClassVar[Literal["threads", "processes"]] = "processes"
 
     def __init__(
         self,
         *,
-        latent: int = 64,
-        hidden: int = 256,
+        latent_dim: int = 64,
+        hidden_dim: int = 256,
         aux_weight: float = 1e4,
         learning_rate: float = 5e-4,
         weight_decay: float = 5e-4,
@@ -94,10 +115,10 @@ class MIVAE(MILClassifier):
         patience: int = 10,
         device: str = "cpu",
         verbose: bool = False,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
     ) -> None:
-        self.latent = latent
-        self.hidden = hidden
+        self.latent_dim = latent_dim
+        self.hidden_dim = hidden_dim
         self.aux_weight = aux_weight
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
@@ -113,17 +134,17 @@ class MIVAE(MILClassifier):
         return Standardizer()
 
     def _fit(self, features: NDArray[np.float32], bags: Bags, copies: NDArray[np.int64]) -> None:
-        check_positive(self, "latent", "hidden", "max_epochs", "batch_size", "learning_rate")
         if len(bags) < 2:
             raise DataError("MIVAE needs at least two bags: one to learn from and one held out to know when to stop")
         self.instance_shape_ = bags.instance_shape
         data = Bags(features, bags.offsets, bags.instance_shape)
-        rng = np.random.default_rng(self.random_state)
+        seed = seed_of(self.random_state)
+        rng = np.random.default_rng(seed)
         order = rng.permutation(len(bags))
         n_held = min(max(1, round(self.validation_fraction * len(bags))), len(bags) - 1)
         held, train = order[:n_held], order[n_held:]
         with torch.random.fork_rng():
-            torch.manual_seed(self.random_state)
+            torch.manual_seed(seed)
             network = self._network()
             optimizer = torch.optim.AdamW(
                 network.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay, fused=True
@@ -187,7 +208,7 @@ class MIVAE(MILClassifier):
         return np.concatenate(of_bags).astype(np.float64), np.concatenate(of_instances).astype(np.float64)
 
     def _network(self) -> MIVAENetwork:
-        return MIVAENetwork(self.instance_shape_, self.latent, self.hidden).to(self.device)
+        return MIVAENetwork(self.instance_shape_, self.latent_dim, self.hidden_dim).to(torch_device(self.device))
 
     def _tensors(self, bags: Bags, copies: NDArray[np.int64]) -> tuple[Tensor, Tensor, Tensor]:
         """Instances (n, d), their bags (n,) and the copies (m, 2), on the device."""
@@ -207,9 +228,3 @@ def _cross_entropy(log_odds: Tensor) -> Tensor:
 
 def _to_numpy(network: MIVAENetwork) -> dict[str, NDArray[np.float32]]:
     return {name: value.detach().cpu().numpy().copy() for name, value in network.state_dict().items()}
-
-
-class MIVAEBags(OneVsRest, learner=MIVAE):
-    """MIVAE, one class against the rest; see `MIVAE` and `OneVsRest`."""
-
-    name = "MIVAE"

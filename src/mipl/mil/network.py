@@ -39,27 +39,27 @@ class MIVAENetwork(nn.Module):
     ----------
     instance_shape : tuple of int
         Images (h, w) of at least 11 x 11 pixels get convolutional encoders, all else fully connected ones.
-    latent : int
+    latent_dim : int
         Size of z_n and of z_B.
-    hidden : int
+    hidden_dim : int
         Width of hidden layers.
     """
 
-    def __init__(self, instance_shape: tuple[int, ...], latent: int, hidden: int) -> None:
+    def __init__(self, instance_shape: tuple[int, ...], latent_dim: int, hidden_dim: int) -> None:
         super().__init__()
         d = int(torch.tensor(instance_shape).prod())
-        self.instance_encoder = _encoder(instance_shape, latent, hidden)
-        self.bag_encoder = _encoder(instance_shape, latent, hidden)
-        self.decoder = nn.Sequential(nn.Linear(2 * latent, hidden), nn.ReLU(), nn.Linear(hidden, d))
-        self.label_prior = nn.Sequential(nn.Linear(2, hidden), nn.ReLU(), nn.Linear(hidden, 2 * latent))
+        self.instance_encoder = _encoder(instance_shape, latent_dim, hidden_dim)
+        self.bag_encoder = _encoder(instance_shape, latent_dim, hidden_dim)
+        self.decoder = nn.Sequential(nn.Linear(2 * latent_dim, hidden_dim), nn.ReLU(), nn.Linear(hidden_dim, d))
+        self.label_prior = nn.Sequential(nn.Linear(2, hidden_dim), nn.ReLU(), nn.Linear(hidden_dim, 2 * latent_dim))
         self.classifier = nn.Sequential(
-            nn.Linear(2 * latent, hidden), nn.ReLU(), nn.Dropout(0.5),
-            nn.Linear(hidden, hidden), nn.ReLU(), nn.Dropout(0.5),
-            nn.Linear(hidden, 1),
+            nn.Linear(2 * latent_dim, hidden_dim), nn.ReLU(), nn.Dropout(0.5),
+            nn.Linear(hidden_dim, hidden_dim), nn.ReLU(), nn.Dropout(0.5),
+            nn.Linear(hidden_dim, 1),
         )  # fmt: skip
 
     def encode(self, x: Tensor, bag: Tensor, m: int) -> tuple[Gaussian, Gaussian]:
-        """q(z_n | x_n) (n, latent), and q(z_B | bag) (m, latent), the product of its instances' Gaussians."""
+        """q(z_n | x_n) (n, latent_dim), and q(z_B | bag) (m, latent_dim), the product of its instances' Gaussians."""
         own = _gaussian(self.instance_encoder(x))
         shared = _gaussian(self.bag_encoder(x))
         precision = torch.exp(-shared.log_variance)
@@ -76,7 +76,7 @@ class MIVAENetwork(nn.Module):
         return self.decoder(z), log_odds, lowest.scatter_reduce(0, bag, log_odds, "amax")
 
     def prior(self) -> Gaussian:
-        """p(z_B | y) for y = 0 and y = 1, (2, latent)."""
+        """p(z_B | y) for y = 0 and y = 1, (2, latent_dim)."""
         weight = next(self.label_prior.parameters())
         return _gaussian(self.label_prior(torch.eye(2, dtype=weight.dtype, device=weight.device)))
 
@@ -86,16 +86,16 @@ def _gaussian(parameters: Tensor) -> Gaussian:
     return Gaussian(mean, log_variance.clamp(-8, 8))
 
 
-def _encoder(instance_shape: tuple[int, ...], latent: int, hidden: int) -> nn.Sequential:
+def _encoder(instance_shape: tuple[int, ...], latent_dim: int, hidden_dim: int) -> nn.Sequential:
     if len(instance_shape) == 2 and min(instance_shape) >= _SMALLEST_IMAGE:
         h, w = (((side - 3) // 2 - 2) // 2 for side in instance_shape)
         body: list[nn.Module] = [
             nn.Unflatten(1, (1, *instance_shape)),
             nn.Conv2d(1, 32, 4), nn.ReLU(), nn.MaxPool2d(2),
             nn.Conv2d(32, 48, 3), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Flatten(), nn.Linear(48 * h * w, hidden), nn.ReLU(),
+            nn.Flatten(), nn.Linear(48 * h * w, hidden_dim), nn.ReLU(),
         ]  # fmt: skip
     else:
         d = int(torch.tensor(instance_shape).prod())
-        body = [nn.Linear(d, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()]
-    return nn.Sequential(*body, nn.Linear(hidden, 2 * latent))
+        body = [nn.Linear(d, hidden_dim), nn.ReLU(), nn.Linear(hidden_dim, hidden_dim), nn.ReLU()]
+    return nn.Sequential(*body, nn.Linear(hidden_dim, 2 * latent_dim))

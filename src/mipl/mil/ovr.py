@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,22 +10,22 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import clone
-from threadpoolctl import threadpool_limits
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
-from mipl.errors import DataError
+from mipl.compute import limit_threads
 from mipl.mil.base import MILClassifier
+from mipl.parameters import check_parameters
 
-__all__ = ["OneVsRest"]
+__all__ = ["OneVsRest", "label_copies"]
 
 
 class OneVsRest(MIPLClassifier):
-    r"""One binary multi-instance learner a class, the class against the rest.
+    r"""One binary multi-instance learner per class, the class against the rest.
 
-    A subclass names its learner, ``class VGPMILBags(OneVsRest, learner=VGPMIL)``, and has the learner's parameters
-    beside its own. All q problems share one front end (inducing points, kernel features); it is fitted once, with the
-    bags of each candidate label as groups.
+    All q problems share one front end (inducing points, kernel features); it is fitted once, with the bags of each
+    candidate label as groups.
 
     **Decision.** The MIPLGP paper (its section 4.2.2) takes the one class whose learner says positive, the most
     confident among several, and where all say negative the class whose negative is least confident. In each case this
@@ -40,50 +40,58 @@ class OneVsRest(MIPLClassifier):
 
     Parameters
     ----------
-    candidate_policy : {"any", "duplicate"}
+    learner : MILClassifier
+        The binary learner; it is cloned for each class, not changed.
+    candidate_policy : {"any", "duplicate"}, default="any"
         How bags with several candidates train the learner of class c. ``"any"``: positive if c is a candidate, else
         negative. ``"duplicate"``: the paper's recomposition; the bag is given each of its candidates in turn, so it
-        occurs as a positive bag for c and as a negative one for each other candidate. With one candidate a bag both
+        occurs as a positive bag for c and as a negative one for each other candidate. With one candidate per bag both
         are the same.
-    n_jobs : int or None
+    n_jobs : int or None, default=None
         How many learners are fitted at once, as in joblib; each uses one core.
-    **params
-        Parameters of the learner.
 
     Attributes
     ----------
     front_end_ : FrontEnd
+        What turns instances into features, for all learners.
     learners_ : list of q MILClassifier
         Fitted on the features of `front_end_`.
+
+    Examples
+    --------
+    >>> from mipl.mil import VGPMIL
+    >>> OneVsRest(VGPMIL(n_inducing=100), candidate_policy="duplicate")
+    OneVsRest(candidate_policy='duplicate', learner=VGPMIL(n_inducing=100))
     """
 
-    learner: ClassVar[type[MILClassifier]]
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "learner": [MILClassifier],
+        "candidate_policy": [StrOptions({"any", "duplicate"})],
+        "n_jobs": [Interval(Integral, 1, None, closed="left"), Interval(Integral, None, -1, closed="right"), None],
+    }
 
-    def __init_subclass__(cls, learner: type[MILClassifier], **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        cls.learner = learner
-        cls.citation = learner.citation
-        own = [p for p in inspect.signature(OneVsRest.__init__).parameters.values() if p.kind is p.KEYWORD_ONLY]
-        cls.__signature__ = inspect.Signature([*own, *inspect.signature(learner).parameters.values()])
-
-    def __init__(self, *, candidate_policy: str = "any", n_jobs: int | None = None, **params: Any) -> None:
+    def __init__(self, learner: MILClassifier, *, candidate_policy: str = "any", n_jobs: int | None = None) -> None:
+        self.learner = learner
         self.candidate_policy = candidate_policy
         self.n_jobs = n_jobs
-        for name, parameter in inspect.signature(self.learner).parameters.items():
-            setattr(self, name, params.pop(name, parameter.default))
-        if params:
-            raise TypeError(f"{type(self).__name__} has no parameter {next(iter(params))!r}")
 
-    @classmethod
-    def _get_param_names(cls) -> list[str]:
-        return sorted(inspect.signature(cls).parameters)
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The learner's name."""
+        return self.learner.name or type(self.learner).__name__
+
+    @property
+    def citation(self) -> str:  # type: ignore[override]
+        """Where the learner was published."""
+        return self.learner.citation
 
     def _fit(self, bags: Bags, candidates: NDArray[np.bool_]) -> None:
+        learner = clone(self.learner)
+        check_parameters(learner)
         copies = label_copies(candidates, self.candidate_policy)
-        learner = self.learner(**{name: getattr(self, name) for name in inspect.signature(self.learner).parameters})
         self.front_end_ = learner._front_end().fit(bags, candidates)
         features = self.front_end_.transform(bags)
-        with threadpool_limits(1):
+        with limit_threads(bags.n_instances, one_thread_up_to=np.inf):  # the classes are what runs in parallel
             self.learners_ = Parallel(n_jobs=self.n_jobs, prefer=learner.parallel)(
                 delayed(_fit_one)(clone(learner), features, bags, copies[:, c]) for c in range(copies.shape[1])
             )
@@ -110,11 +118,8 @@ def label_copies(candidates: NDArray[np.bool_], policy: str) -> NDArray[np.int64
     [[1, 1], [2, 0], [1, 1]]
     """
     positive = candidates.astype(np.int64)
-    if policy == "any":
-        return np.stack([1 - positive, positive], axis=-1)
-    if policy == "duplicate":
-        return np.stack([positive.sum(axis=1, keepdims=True) - positive, positive], axis=-1)
-    raise DataError(f"unknown candidate_policy {policy!r}; use 'any' or 'duplicate'")
+    negative = 1 - positive if policy == "any" else positive.sum(axis=1, keepdims=True) - positive
+    return np.stack([negative, positive], axis=-1)
 
 
 def _fit_one(learner: MILClassifier, features: NDArray[Any], bags: Bags, copies: NDArray[np.int64]) -> MILClassifier:

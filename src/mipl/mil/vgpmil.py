@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit
+from sklearn.utils._param_validation import Interval
 
 from mipl.bags import Bags
 from mipl.mil.bag_labels import inherited_labels, positive_bag_labels
-from mipl.mil.base import LogOdds, MILClassifier, check_positive
+from mipl.mil.base import LogOdds, MILClassifier
 from mipl.mil.inducing import InducingPoints, Posterior, jaakkola, residual_variance
-from mipl.mil.ovr import OneVsRest
 
-__all__ = ["VGPMIL", "VGPMILBags"]
+__all__ = ["VGPMIL", "converged"]
 
 Array = NDArray[np.float64]
 
@@ -38,16 +41,16 @@ class VGPMIL(MILClassifier):
 
     Parameters
     ----------
-    n_inducing : int
+    n_inducing : int, default=50
         Number M of inducing points: k-means centres, as many from negative as from positive bags.
-    lengthscale : float or None
+    lengthscale : float or None, default=None
         Of the squared-exponential kernel on standardized features; None takes the median distance over
         :math:`\sqrt 2`.
-    max_iter : int
+    max_iter : int, default=50
         Rounds of coordinate ascent at most.
-    tol : float
+    tol : float, default=1e-5
         Stop when a round raises the bound by less than this share of it.
-    random_state : int
+    random_state : int, RandomState or None, default=0
         Seed of the inducing points.
 
     Attributes
@@ -63,7 +66,15 @@ class VGPMIL(MILClassifier):
     processes. CVPR 2017.
     """
 
+    name = "VGPMIL"
     citation = "Haussmann, Hamprecht & Kandemir, CVPR 2017"
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_inducing": [Interval(Integral, 1, None, closed="left")],
+        "lengthscale": [Interval(Real, 0, None, closed="neither"), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
 
     def __init__(
         self,
@@ -72,7 +83,7 @@ class VGPMIL(MILClassifier):
         lengthscale: float | None = None,
         max_iter: int = 50,
         tol: float = 1e-5,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.n_inducing = n_inducing
         self.lengthscale = lengthscale
@@ -84,7 +95,6 @@ class VGPMIL(MILClassifier):
         return InducingPoints(n_inducing=self.n_inducing, lengthscale=self.lengthscale, random_state=self.random_state)
 
     def _fit(self, features: Array, bags: Bags, copies: NDArray[np.int64]) -> None:
-        check_positive(self, "max_iter")
         weight = bags.spread(copies.astype(np.float64))  # (n, 2): negative, positive
         total = weight.sum(axis=1)
         residual = residual_variance(features)
@@ -112,9 +122,3 @@ class VGPMIL(MILClassifier):
 def converged(bounds: list[float], tol: float) -> bool:
     """Whether the last round raised the bound by less than the share `tol` of it."""
     return len(bounds) > 1 and bounds[-1] - bounds[-2] < tol * abs(bounds[-1])
-
-
-class VGPMILBags(OneVsRest, learner=VGPMIL):
-    """VGPMIL, one class against the rest; see `VGPMIL` and `OneVsRest`."""
-
-    name = "VGPMIL"

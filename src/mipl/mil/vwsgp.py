@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from mipl.bags import Bags
-from mipl.errors import DataError
-from mipl.mil.base import LogOdds, MILClassifier, check_positive
+from mipl.mil.base import LogOdds, MILClassifier
 from mipl.mil.inducing import InducingPoints, Posterior, jaakkola, residual_variance
-from mipl.mil.ovr import OneVsRest
 from mipl.mil.vgpmil import converged
 
-__all__ = ["VWSGP", "VWSGPBags"]
+__all__ = ["VWSGP"]
 
 Array = NDArray[np.float64]
 
@@ -29,7 +31,7 @@ class VWSGP(MILClassifier):
     The bag logit is :math:`g_b = \sum_{n \in b} f_n` (or the mean) with :math:`f` a Gaussian process with inducing
     points (see `InducingPoints`), and :math:`T_b \sim \mathrm{Bern}(\sigma(g_b))`. With
     :math:`a_b = \sum_{n \in b} \phi_n`, the variance :math:`v_b = \sum_{n \in b} r_n` that the inducing points leave,
-    and one Jaakkola bound a bag, coordinate ascent alternates
+    and one Jaakkola bound per bag, coordinate ascent alternates
 
     .. math:: \Sigma^{-1} = I + \sum_b 2 \lambda(\xi_b) a_b a_b^\top, \quad
               \mu = \Sigma \sum_b (T_b - \tfrac12) a_b, \quad
@@ -39,15 +41,26 @@ class VWSGP(MILClassifier):
 
     Parameters
     ----------
-    n_inducing, lengthscale, max_iter, tol, random_state
-        As in `VGPMIL`.
-    evidence : {"sum", "mean"}
+    n_inducing : int, default=50
+        Number M of inducing points: k-means centres, as many from negative as from positive bags.
+    lengthscale : float or None, default=None
+        Of the squared-exponential kernel on standardized features; None takes the median distance over
+        :math:`\sqrt 2`.
+    evidence : {"sum", "mean"}, default="sum"
         How instances accumulate; the mean keeps the size of a bag out of its logit.
+    max_iter : int, default=50
+        Rounds of coordinate ascent at most.
+    tol : float, default=1e-5
+        Stop when a round raises the bound by less than this share of it.
+    random_state : int, RandomState or None, default=0
+        Seed of the inducing points.
 
     Attributes
     ----------
-    mean_, bounds_
-        As in `VGPMIL`.
+    mean_ : (M,)
+        Posterior mean of the whitened inducing values.
+    bounds_ : (rounds,)
+        The evidence lower bound after each round; it never falls.
 
     References
     ----------
@@ -55,7 +68,16 @@ class VWSGP(MILClassifier):
     Gaussian processes. BMVC 2016.
     """
 
+    name = "VWSGP"
     citation = "Kandemir et al., BMVC 2016 (reconstructed)"
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_inducing": [Interval(Integral, 1, None, closed="left")],
+        "lengthscale": [Interval(Real, 0, None, closed="neither"), None],
+        "evidence": [StrOptions({"sum", "mean"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+    }
 
     def __init__(
         self,
@@ -65,7 +87,7 @@ class VWSGP(MILClassifier):
         evidence: str = "sum",
         max_iter: int = 50,
         tol: float = 1e-5,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.n_inducing = n_inducing
         self.lengthscale = lengthscale
@@ -78,7 +100,6 @@ class VWSGP(MILClassifier):
         return InducingPoints(n_inducing=self.n_inducing, lengthscale=self.lengthscale, random_state=self.random_state)
 
     def _fit(self, features: Array, bags: Bags, copies: NDArray[np.int64]) -> None:
-        check_positive(self, "max_iter")
         share = self._share(bags)
         accumulated = bags.sum(features) * share[:, None]
         residual = bags.sum(residual_variance(features)) * share**2
@@ -102,12 +123,4 @@ class VWSGP(MILClassifier):
 
     def _share(self, bags: Bags) -> Array:
         """The weight (m,) of one instance in its bag's logit."""
-        if self.evidence not in ("sum", "mean"):
-            raise DataError(f"unknown evidence {self.evidence!r}; use 'sum' or 'mean'")
         return 1 / bags.sizes if self.evidence == "mean" else np.ones(len(bags))
-
-
-class VWSGPBags(OneVsRest, learner=VWSGP):
-    """VWSGP, one class against the rest; see `VWSGP` and `OneVsRest`."""
-
-    name = "VWSGP"

@@ -1,5 +1,5 @@
-"""MIPLGP: the estimator of the MIPLGP paper, its disambiguations and presets."""
+"""MIPLGP: the estimator of the MIPLGP paper, its disambiguations and the paper's settings."""
 
-from mipl.miplgp.estimator import MIPLGP, MIPLGPNaive, MIPLGPUniform
+from mipl.miplgp.estimator import MIPLGP
 
-__all__ = ["MIPLGP", "MIPLGPNaive", "MIPLGPUniform"]
+__all__ = ["MIPLGP"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,18 +13,21 @@ from scipy.special import softmax
 from mipl.bag_posterior import bag_evidence, instance_posterior, label_posterior
 from mipl.bags import Bags
 from mipl.candidates import uniform_weights
-from mipl.errors import DataError
 
-__all__ = ["DISAMBIGUATION", "Disambiguation", "disambiguation", "initial_weights"]
+__all__ = ["DISAMBIGUATIONS", "Disambiguation", "initial_weights"]
+
+Array = NDArray[np.float64]
+#: From prior means (C,), posterior means (n, C), bags and their candidates (m, C) to weights (n, C).
+Step = Callable[[Array, Array, Bags, NDArray[np.bool_]], Array]
 
 
-def initial_weights(bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[np.float64]:
+def initial_weights(bags: Bags, candidates: NDArray[np.bool_]) -> Array:
     """Equal weights (n, C) on the candidates (m, C) of each instance's bag (Eq. 2)."""
     return bags.spread(uniform_weights(candidates))
 
 
-def candidate_softmax(scores: NDArray[np.float64], candidates: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Softmax of `scores` over the candidates of each row, zero beside them.
+def candidate_softmax(scores: Array, candidates: NDArray[np.bool_]) -> Array:
+    """Softmax of scores (n, C) over the candidates (n, C) of each row, zero elsewhere.
 
     >>> candidate_softmax(np.array([[0.0, 9.0, 0.0]]), np.array([[True, False, True]]))
     array([[0.5, 0. , 0.5]])
@@ -33,19 +35,18 @@ def candidate_softmax(scores: NDArray[np.float64], candidates: NDArray[np.bool_]
     return softmax(np.where(candidates, scores, -np.inf), axis=1)
 
 
-def _from_prior(
-    prior: NDArray[Any], posterior: NDArray[Any], bags: Bags, candidates: NDArray[np.bool_]
-) -> NDArray[Any]:
+def from_prior(prior: Array, posterior: Array, bags: Bags, candidates: NDArray[np.bool_]) -> Array:
+    """Softmax of the constant prior means, as the authors' released code computes it."""
     return bags.spread(candidate_softmax(np.broadcast_to(prior, candidates.shape), candidates))
 
 
-def _from_posterior(
-    prior: NDArray[Any], posterior: NDArray[Any], bags: Bags, candidates: NDArray[np.bool_]
-) -> NDArray[Any]:
+def from_posterior(prior: Array, posterior: Array, bags: Bags, candidates: NDArray[np.bool_]) -> Array:
+    """Softmax of the posterior mean at each instance (Eq. 3)."""
     return candidate_softmax(posterior, bags.spread(candidates))
 
 
-def _from_bag(prior: NDArray[Any], posterior: NDArray[Any], bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[Any]:
+def from_bag(prior: Array, posterior: Array, bags: Bags, candidates: NDArray[np.bool_]) -> Array:
+    """The exact posterior of the instances' labels given their bag's candidates (`mipl.bag_posterior`)."""
     logits = torch.tensor(posterior[:, :-1] - posterior[:, -1:])
     offsets = torch.tensor(bags.offsets)
     evidence = bag_evidence(logits, offsets)
@@ -61,30 +62,24 @@ class Disambiguation:
 
     Attributes
     ----------
-    step : callable, or None to keep the initial weights
-        ``step(prior_mean (C,), posterior_mean (n, C), bags, candidates (m, C))`` gives the new weights (n, C).
+    step : callable or None
+        Gives the new weights (n, C) from prior means (C,), posterior means (n, C), bags and candidates (m, C); None
+        keeps the initial weights.
     updates_noise : bool
         Whether the noises follow the weights, as the targets do.
     predicts_with_last : bool
         Whether prediction conditions on the last targets and noises, or on the initial ones.
     """
 
-    step: Callable[..., NDArray[np.float64]] | None
+    step: Step | None
     updates_noise: bool
     predicts_with_last: bool
 
 
 #: The names that `MIPLGP(disambiguation=...)` takes.
-DISAMBIGUATION = {
+DISAMBIGUATIONS = {
     "uniform": Disambiguation(None, updates_noise=False, predicts_with_last=False),
-    "released": Disambiguation(_from_prior, updates_noise=False, predicts_with_last=False),
-    "softmax": Disambiguation(_from_posterior, updates_noise=True, predicts_with_last=True),
-    "bag": Disambiguation(_from_bag, updates_noise=True, predicts_with_last=True),
+    "released": Disambiguation(from_prior, updates_noise=False, predicts_with_last=False),
+    "softmax": Disambiguation(from_posterior, updates_noise=True, predicts_with_last=True),
+    "bag": Disambiguation(from_bag, updates_noise=True, predicts_with_last=True),
 }
-
-
-def disambiguation(name: str) -> Disambiguation:
-    """Look up an E-step by its name."""
-    if name not in DISAMBIGUATION:
-        raise DataError(f"unknown disambiguation {name!r}; use one of {', '.join(map(repr, DISAMBIGUATION))}")
-    return DISAMBIGUATION[name]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABCMeta, abstractmethod
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,34 +11,45 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from mipl.base import restrict_to_candidates
-from mipl.candidates import parse_candidates
+from mipl.candidates import parse_candidates, parse_labels
+from mipl.compute import limit_threads
 from mipl.errors import DataError
+from mipl.parameters import check_parameters
+from mipl.persistence import save_model
 
 __all__ = ["PLLClassifier"]
 
 #: Up to this many training samples one thread beats several: the matrices are small and the calls many.
-_SINGLE_THREAD_SAMPLES = 2000
+_ONE_THREAD = 2000
 #: Samples that are predicted at once, which bounds the memory of kernel and neighbour blocks.
 _PREDICTION_BLOCK = 2048
 
 
-class PLLClassifier(ClassifierMixin, BaseEstimator):
+class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Learn from n samples (n, d) with a candidate set each, one candidate being true.
 
     A method implements `_fit` and `_predict_proba`, and overrides `_resolve` where it knows better than to restrict
-    its probabilities. They see a finite float64 array and a bool mask. Distances and penalties compare features as
-    they are: bring these to a common scale first.
+    its probabilities. They see a finite float64 array and a bool mask. `_parameter_constraints` says what each
+    parameter may be, and `fit` checks it. Distances and penalties compare features as they are: bring these to a
+    common scale first. ``EmbeddedPLL(learner)`` carries a learner to bags.
 
     Attributes
     ----------
-    classes_ : (q,) labels
+    classes_ : (q,) labels, in the column order of every probability matrix
     n_features_in_ : int
+        Number d of features.
     """
 
+    #: Name in tables.
+    name: ClassVar[str] = ""
+    #: Where the method was published.
     citation: ClassVar[str] = ""
+    #: What each parameter may be, see `mipl.parameters.check_parameters`.
+    _parameter_constraints: ClassVar[dict[str, Any]] = {}
+
+    # ---------------------------------------------------------------- what a method implements
 
     @abstractmethod
     def _fit(self, Z: NDArray[np.float64], candidates: NDArray[np.bool_]) -> None:
@@ -51,34 +63,70 @@ class PLLClassifier(ClassifierMixin, BaseEstimator):
         """Probabilities (n, q) of the true label, zero off the candidates."""
         return restrict_to_candidates(self._predict_proba(Z), candidates)
 
+    # ---------------------------------------------------------------- public interface
+
     def fit(self, Z: ArrayLike, candidates: Any, classes: Any = None) -> Self:
-        """Learn from samples `Z` (n, d) and candidate sets (a mask (n, q) or n collections of labels)."""
+        """Learn from samples and candidate sets.
+
+        Parameters
+        ----------
+        Z : (n, d) array
+        candidates : (n, q) bool mask, or n collections of labels
+            Fitted with labels, `predict` gives labels; fitted with a mask alone, class indices.
+        classes : (q,) labels, default=None
+            Names for the columns of a mask, or the full set of labels.
+        """
+        check_parameters(self)
         samples = _as_samples(Z)
         mask, names = parse_candidates(candidates, classes)
-        _check_one_each(mask, samples)
+        _check_one_each(len(mask), samples, "candidate sets")
+        with limit_threads(len(samples), one_thread_up_to=_ONE_THREAD):
+            self._fit(samples, mask)
         self.classes_ = names
         self.n_features_in_ = samples.shape[1]
-        with threadpool_limits(1 if len(samples) <= _SINGLE_THREAD_SAMPLES else None):
-            self._fit(samples, mask)
         return self
 
     def predict_proba(self, Z: ArrayLike) -> NDArray[np.float64]:
-        """Class probabilities (n, q); rows sum to one."""
+        """Class probabilities (n, q) of samples (n, d); rows sum to one."""
         samples = self._check_samples(Z)
-        with threadpool_limits(1):
+        with limit_threads(len(samples), one_thread_up_to=np.inf):  # blocks are short, however many there are
             return np.concatenate([self._predict_proba(samples[rows]) for rows in _blocks(samples)])
 
     def predict(self, Z: ArrayLike) -> NDArray[Any]:
         """The most probable label (n,) of each sample."""
-        return self.classes_[np.argmax(self.predict_proba(Z), axis=1)]
+        most_probable = np.argmax(self.predict_proba(Z), axis=1)
+        return self.classes_[most_probable]
 
     def resolve(self, Z: ArrayLike, candidates: Any) -> NDArray[np.floating[Any]]:
-        """Probabilities (n, q) of the true label among the candidates."""
+        """Probabilities (n, q) of the true label of samples with candidate sets; zero off the candidates."""
         samples = self._check_samples(Z)
-        mask, _ = parse_candidates(candidates, self.classes_)
-        _check_one_each(mask, samples)
-        with threadpool_limits(1):
+        mask = self._check_candidates(candidates, samples)
+        with limit_threads(len(samples), one_thread_up_to=np.inf):
             return np.concatenate([self._resolve(samples[rows], mask[rows]) for rows in _blocks(samples)])
+
+    def score(self, Z: ArrayLike, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy against true labels (n,), which are names or class indices.
+
+        Given candidate sets instead (an (n, q) mask or collections of labels), as by a cross-validation that knows
+        no true label, it is the share of samples whose predicted label is among their candidates.
+        """
+        samples = self._check_samples(Z)
+        predicted = np.argmax(self.predict_proba(samples), axis=1)
+        if _is_label_vector(y):
+            truth = parse_labels(y, self.classes_)
+            _check_one_each(len(truth), samples, "labels")
+            if (truth < 0).any():
+                raise DataError(f"sample {np.flatnonzero(truth < 0)[0]} has no true label; leave it out of the score")
+            right = predicted == truth
+        else:
+            right = self._check_candidates(y, samples)[np.arange(len(samples)), predicted]
+        return float(np.average(right, weights=sample_weight))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the fitted model to one file; `mipl.load_model` reads it back without running any code from it."""
+        return save_model(self, path)
+
+    # ---------------------------------------------------------------- checks
 
     def _check_samples(self, Z: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self, "classes_")
@@ -87,14 +135,27 @@ class PLLClassifier(ClassifierMixin, BaseEstimator):
             raise DataError(f"the samples have {samples.shape[1]} features, fitted were {self.n_features_in_}")
         return samples
 
+    def _check_candidates(self, candidates: Any, samples: NDArray[np.float64]) -> NDArray[np.bool_]:
+        mask, _ = parse_candidates(candidates, self.classes_)
+        _check_one_each(len(mask), samples, "candidate sets")
+        return mask
+
+
+def _is_label_vector(y: Any) -> bool:
+    """Whether y holds one label per sample, not one candidate set; strings such as "a|b" are candidate sets."""
+    values = y.to_numpy() if hasattr(y, "to_numpy") else y
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        return False
+    return all(v is None or isinstance(v, int | np.integer) or (isinstance(v, str) and "|" not in v) for v in values)
+
 
 def _blocks(samples: NDArray[np.float64]) -> list[slice]:
     return list(gen_batches(len(samples), _PREDICTION_BLOCK))
 
 
-def _check_one_each(mask: NDArray[np.bool_], samples: NDArray[np.float64]) -> None:
-    if len(mask) != len(samples):
-        raise DataError(f"{len(mask)} candidate sets for {len(samples)} samples; there must be one a sample")
+def _check_one_each(count: int, samples: NDArray[np.float64], what: str) -> None:
+    if count != len(samples):
+        raise DataError(f"{count} {what} for {len(samples)} samples; there must be one per sample")
 
 
 def _as_samples(Z: ArrayLike) -> NDArray[np.float64]:

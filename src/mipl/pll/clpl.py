@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.utils import check_scalar
+from sklearn.utils._param_validation import Interval
 
 from mipl.candidates import uniform_weights
 from mipl.pll.base import PLLClassifier
-from mipl.pll.embedding import EmbeddedPLL
-from mipl.pll.lbfgs import curvature_coordinates, minimize_weights, span_of_samples
+from mipl.pll.linear_weights import curvature_coordinates, minimize_weights, span_of_samples
 
-__all__ = ["CLPL", "CLPLBags", "clpl_objective"]
+__all__ = ["CLPL", "clpl_objective"]
 
 Array = NDArray[np.float64]
 
@@ -45,30 +45,40 @@ class CLPL(PLLClassifier):
               + \sum_{l \notin S_i} \psi(-g_l(x_i)) \right].
 
     The mean over candidates is the tightest convex bound of its kind on the loss of the best candidate. With one
-    candidate a sample it is a one-versus-rest linear support vector machine. The objective is convex and smooth and
+    candidate per sample it is a one-versus-rest linear support vector machine. The objective is convex and smooth and
     is minimised by L-BFGS; the bias is not penalised. `predict_proba` is the softmax of the scores, a monotone
     rescaling that was not calibrated.
 
     Parameters
     ----------
-    C : float
+    C : float, default=1.0
         Weight of the loss against the penalty.
-    max_iter : int
-    tol : float
+    max_iter : int, default=1000
+        L-BFGS iterations at most.
+    tol : float, default=1e-3
         Stop when no entry of the gradient, in well-conditioned coordinates, exceeds this.
 
     Attributes
     ----------
     coef_ : (q, d)
+        Weights of the scores.
     intercept_ : (q,)
+        Biases of the scores.
     n_iter_ : int
+        L-BFGS iterations that were made.
 
     References
     ----------
     T. Cour, B. Sapp, B. Taskar. Learning from partial labels. Journal of Machine Learning Research 12, 2011.
     """
 
+    name = "CLPL"
     citation = "Cour, Sapp & Taskar, JMLR 2011"
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+    }
 
     def __init__(self, *, C: float = 1.0, max_iter: int = 1000, tol: float = 1e-3) -> None:
         self.C = C
@@ -76,8 +86,6 @@ class CLPL(PLLClassifier):
         self.tol = tol
 
     def _fit(self, Z: Array, candidates: NDArray[np.bool_]) -> None:
-        check_scalar(self.C, "C", Real, min_val=0, include_boundaries="neither")
-        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
         basis, features = span_of_samples(Z)
         design = np.column_stack([features, np.ones(len(Z))])
         penalty = np.append(np.ones(features.shape[1]), 0.0)
@@ -88,14 +96,8 @@ class CLPL(PLLClassifier):
             max_iter=self.max_iter,
             tol=self.tol,
         )
-        self.coef_, self.intercept_ = minimum.weights[:-1].T @ basis.T, minimum.weights[-1].copy()
+        self.coef_, self.intercept_ = minimum.point[:-1].T @ basis.T, minimum.point[-1].copy()
         self.n_iter_ = minimum.n_iter
 
     def _predict_proba(self, Z: Array) -> Array:
         return softmax(Z @ self.coef_.T + self.intercept_, axis=1)
-
-
-class CLPLBags(EmbeddedPLL, learner=CLPL):
-    """CLPL on Mean or MaxMin embeddings of bags; see `CLPL` and `EmbeddedPLL`."""
-
-    name = "CLPL"

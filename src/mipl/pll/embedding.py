@@ -1,16 +1,17 @@
-"""Mean and MaxMin: one vector a bag, so that partial-label learners can be used on bags."""
+"""Mean and MaxMin: one vector per bag, so that partial-label learners can be used on bags."""
 
 from __future__ import annotations
 
-import inspect
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils._param_validation import StrOptions
 
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
-from mipl.errors import DataError
+from mipl.errors import ParameterError
 from mipl.pll.base import PLLClassifier
 
 __all__ = ["EmbeddedPLL", "embed_bags"]
@@ -30,55 +31,53 @@ def embed_bags(bags: Bags, scheme: str) -> NDArray[np.float32]:
         return bags.mean(bags.instances.astype(np.float64)).astype(np.float32)
     if scheme == "maxmin":
         return np.concatenate([bags.max(bags.instances), bags.min(bags.instances)], axis=1)
-    raise DataError(f"unknown embedding {scheme!r}; use 'mean' or 'maxmin'")
+    raise ParameterError(f"unknown embedding {scheme!r}; use 'mean' or 'maxmin'")
 
 
 class EmbeddedPLL(MIPLClassifier):
-    """A partial-label learner on one vector a bag.
-
-    A subclass names its learner, ``class SUREBags(EmbeddedPLL, learner=SURE)``, and has the learner's parameters
-    beside `embed`.
+    """A partial-label learner on one vector per bag.
 
     Parameters
     ----------
-    embed : {"mean", "maxmin"}
+    learner : PLLClassifier
+        The learner on plain arrays; it is cloned, not changed.
+    embed : {"mean", "maxmin"}, default="mean"
         How a bag becomes a vector, see `embed_bags`.
-    **params
-        Parameters of the learner.
 
     Attributes
     ----------
     learner_ : PLLClassifier
         The learner, fitted on the embedded bags.
+
+    Examples
+    --------
+    >>> from mipl.pll import PLkNN
+    >>> model = EmbeddedPLL(PLkNN(n_neighbors=3), embed="maxmin")
+    >>> model.set_params(learner__n_neighbors=5)
+    EmbeddedPLL(embed='maxmin', learner=PLkNN(n_neighbors=5))
     """
 
-    learner: ClassVar[type[PLLClassifier]]
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "learner": [PLLClassifier],
+        "embed": [StrOptions({"mean", "maxmin"})],
+    }
 
-    def __init_subclass__(cls, learner: type[PLLClassifier], **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        cls.learner = learner
-        cls.citation = learner.citation
-        inherited = inspect.signature(EmbeddedPLL.__init__).parameters
-
-        def init(self: EmbeddedPLL, **params: Any) -> None:
-            EmbeddedPLL.__init__(self, **params)
-
-        # scikit-learn reads names and defaults of parameters (clone, set_params, repr) from this signature.
-        init.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [inherited["self"], inherited["embed"], *inspect.signature(learner).parameters.values()]
-        )
-        cls.__init__ = init  # type: ignore[method-assign]
-
-    def __init__(self, *, embed: str = "mean", **params: Any) -> None:
+    def __init__(self, learner: PLLClassifier, *, embed: str = "mean") -> None:
+        self.learner = learner
         self.embed = embed
-        for name, parameter in inspect.signature(self.learner).parameters.items():
-            setattr(self, name, params.pop(name, parameter.default))
-        if params:
-            raise TypeError(f"{type(self).__name__} has no parameter {next(iter(params))!r}")
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The learner's name."""
+        return self.learner.name or type(self.learner).__name__
+
+    @property
+    def citation(self) -> str:  # type: ignore[override]
+        """Where the learner was published."""
+        return self.learner.citation
 
     def _fit(self, bags: Bags, candidates: NDArray[np.bool_]) -> None:
-        params = {name: getattr(self, name) for name in inspect.signature(self.learner).parameters}
-        self.learner_ = self.learner(**params).fit(embed_bags(bags, self.embed), candidates)
+        self.learner_ = clone(self.learner).fit(embed_bags(bags, self.embed), candidates)
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:
         return self.learner_.predict_proba(embed_bags(bags, self.embed))

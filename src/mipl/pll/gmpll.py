@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import normalize
-from sklearn.utils import check_scalar
+from sklearn.utils._param_validation import Interval
 
 from mipl.candidates import uniform_weights
 from mipl.pll.base import PLLClassifier
-from mipl.pll.embedding import EmbeddedPLL
 from mipl.pll.neighbours import nearest_neighbours, neighbour_graph, reconstruction_grams, reconstruction_weights
 
-__all__ = ["GMPLL", "GMPLLBags"]
+__all__ = ["GMPLL"]
 
 Array = NDArray[np.float64]
 
@@ -46,19 +46,23 @@ class GMPLL(PLLClassifier):
 
     Parameters
     ----------
-    k : int
-        Number of neighbours; fewer are used where there are fewer samples.
-    nu : float
+    n_neighbors : int, default=10
+        Number k of neighbours; fewer are used where there are fewer samples.
+    unary_weight : float, default=1.0
         Weight :math:`\nu` of the support of single matches against that of pairs.
-    max_iter : int
-    tol : float
+    max_iter : int, default=100
+        Iterations of the matching at most.
+    tol : float, default=1e-3
         Stop when the matching moves by less than this in the Frobenius norm.
 
     Attributes
     ----------
-    confidences_ : (n, q) the matching of the training samples
-    samples_ : (n, d) at unit length
+    confidences_ : (n, q)
+        The matching of the training samples.
+    samples_ : (n, d)
+        The training samples at unit length.
     n_iter_ : int
+        Iterations that were made.
 
     References
     ----------
@@ -66,25 +70,31 @@ class GMPLL(PLLClassifier):
     on Knowledge and Data Engineering 33(2), 2021.
     """
 
+    name = "GM-PLL"
     citation = "Lyu et al., TKDE 2021"
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "unary_weight": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+    }
 
-    def __init__(self, *, k: int = 10, nu: float = 1.0, max_iter: int = 100, tol: float = 1e-3) -> None:
-        self.k = k
-        self.nu = nu
+    def __init__(
+        self, *, n_neighbors: int = 10, unary_weight: float = 1.0, max_iter: int = 100, tol: float = 1e-3
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.unary_weight = unary_weight
         self.max_iter = max_iter
         self.tol = tol
 
     def _fit(self, Z: Array, candidates: NDArray[np.bool_]) -> None:
-        for name in ("k", "max_iter"):
-            check_scalar(getattr(self, name), name, Integral, min_val=1)
-        check_scalar(self.nu, "nu", Real, min_val=0)
         self.samples_ = normalize(Z)
-        index = nearest_neighbours(self.samples_, self.k)
+        index = nearest_neighbours(self.samples_, self.n_neighbors)
         weights = reconstruction_weights(reconstruction_grams(self.samples_, self.samples_, index))
         graph = neighbour_graph(index, weights)
         graph = (graph + graph.T).tocsr() / 2
         matching = uniform_weights(candidates)
-        support = self.nu * (graph @ matching)
+        support = self.unary_weight * (graph @ matching)
         for step in range(1, self.max_iter + 1):
             self.n_iter_ = step
             affinity = matching * (support + graph @ matching)
@@ -99,14 +109,8 @@ class GMPLL(PLLClassifier):
 
     def _predict_proba(self, Z: Array) -> Array:
         unit = normalize(Z)
-        index = nearest_neighbours(self.samples_, self.k, unit)
+        index = nearest_neighbours(self.samples_, self.n_neighbors, unit)
         weights = reconstruction_weights(reconstruction_grams(unit, self.samples_, index))
         votes = np.einsum("nk,nkq->nq", weights, self.confidences_[index])
         k = index.shape[1]
         return (k * votes + self.confidences_.mean(axis=0)) / (k + 1)
-
-
-class GMPLLBags(EmbeddedPLL, learner=GMPLL):
-    """GM-PLL on Mean or MaxMin embeddings of bags; see `GMPLL` and `EmbeddedPLL`."""
-
-    name = "GM-PLL"

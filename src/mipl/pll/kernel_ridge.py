@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -12,8 +11,8 @@ from scipy.linalg import lapack
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp, softmax
 from sklearn.metrics import euclidean_distances
-from sklearn.utils import check_scalar
 
+from mipl.errors import ParameterError
 from mipl.pll.base import PLLClassifier
 
 __all__ = ["GaussianRidge", "KernelRidgePLL"]
@@ -36,15 +35,15 @@ class GaussianRidge:
     samples : (n, d)
     ridge : float
         :math:`\rho > 0`.
-    width : float, optional
-        :math:`s`; by default the mean Euclidean distance of two samples.
+    lengthscale : float or None, default=None
+        :math:`s`; None takes the mean Euclidean distance of two samples.
     """
 
-    def __init__(self, samples: Array, ridge: float, width: float | None = None) -> None:
+    def __init__(self, samples: Array, ridge: float, lengthscale: float | None = None) -> None:
         squared = euclidean_distances(samples, squared=True)
-        self.width = _mean_distance(squared) if width is None else width
+        self.lengthscale = _mean_distance(squared) if lengthscale is None else lengthscale
         self.ridge = ridge
-        kernel = _gaussian(squared, self.width)
+        kernel = _gaussian(squared, self.lengthscale)
         kernel.flat[:: len(kernel) + 1] += ridge
         inverse = _inverse_in_place(kernel)
         sums = inverse.sum(axis=1)
@@ -68,14 +67,14 @@ class GaussianRidge:
         return targets - np.where(alone, 0, self._solver @ targets) / np.where(alone, 1, diagonal)
 
 
-def _gaussian(squared: Array, width: float) -> Array:
+def _gaussian(squared: Array, lengthscale: float) -> Array:
     """Turn squared distances into kernel values, in place."""
-    squared *= -0.5 / width**2
+    squared *= -0.5 / lengthscale**2
     return np.exp(squared, out=squared)
 
 
 def _mean_distance(squared: Array) -> float:
-    """Mean distance of two different samples; one for samples that all coincide, where any width will do."""
+    """Mean distance of two different samples; one for samples that all coincide, where any length scale will do."""
     n = len(squared)
     mean = np.sqrt(squared).sum() / max(n * (n - 1), 1)
     return float(mean) if mean > 0 else 1.0
@@ -86,7 +85,7 @@ def _inverse_in_place(matrix: Array) -> Array:
     # LAPACK counts in columns, so the transpose, which is the same matrix, needs no copy.
     factor, failed = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1)
     if failed:
-        raise np.linalg.LinAlgError("the kernel matrix is not positive definite; raise the ridge")
+        raise np.linalg.LinAlgError("the matrix is not positive definite")
     inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
     upper = np.triu_indices(len(matrix), 1)
     inverse[upper] = inverse.T[upper]
@@ -102,15 +101,21 @@ class KernelRidgePLL(PLLClassifier):
 
     Attributes
     ----------
-    confidences_ : (n, q) labelling confidences of the training samples
+    confidences_ : (n, q)
+        Labelling confidences of the training samples.
     samples_ : (n, d)
-    width_ : float
+        The training samples.
+    lengthscale_ : float
+        Length scale of the kernel.
     dual_coef_ : (n, q)
+        Weights of the training samples in the scores.
     intercept_ : (q,)
+        Biases of the scores.
     temperature_ : float
+        What scores are divided by before the softmax.
     """
 
-    width: float | None
+    lengthscale: float | None
     #: Name of the parameter that is the ridge.
     _ridge_parameter: ClassVar[str]
 
@@ -119,18 +124,20 @@ class KernelRidgePLL(PLLClassifier):
         """Labelling confidences (n, q)."""
 
     def _fit(self, Z: Array, candidates: NDArray[np.bool_]) -> None:
-        if self.width is not None:
-            check_scalar(self.width, "width", Real, min_val=0, include_boundaries="neither")
         ridge = getattr(self, self._ridge_parameter)
-        check_scalar(ridge, self._ridge_parameter, Real, min_val=0, include_boundaries="neither")
-        model = GaussianRidge(Z, ridge, self.width)
+        try:
+            model = GaussianRidge(Z, ridge, self.lengthscale)
+        except np.linalg.LinAlgError as error:
+            raise ParameterError(
+                f"{self._ridge_parameter}={ridge} is too small: the kernel matrix cannot be factored; raise it"
+            ) from error
         self.confidences_ = self._disambiguate(Z, candidates, model)
-        self.samples_, self.width_ = Z, model.width
+        self.samples_, self.lengthscale_ = Z, model.lengthscale
         self.dual_coef_, self.intercept_ = model.solve(self.confidences_)
         self.temperature_ = _fit_temperature(model.leave_one_out(self.confidences_), candidates)
 
     def _scores(self, Z: Array) -> Array:
-        kernel = _gaussian(euclidean_distances(Z, self.samples_, squared=True), self.width_)
+        kernel = _gaussian(euclidean_distances(Z, self.samples_, squared=True), self.lengthscale_)
         return kernel @ self.dual_coef_ + self.intercept_
 
     def _predict_proba(self, Z: Array) -> Array:

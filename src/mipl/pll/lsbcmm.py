@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, log_expit
-from sklearn.utils import check_scalar
-from threadpoolctl import threadpool_limits
+from sklearn.utils._param_validation import Interval
 
+from mipl.compute import limit_threads
 from mipl.pll.base import PLLClassifier
-from mipl.pll.embedding import EmbeddedPLL
-from mipl.pll.lbfgs import curvature_coordinates, minimize_weights, span_of_samples
+from mipl.pll.linear_weights import curvature_coordinates, minimize_weights, span_of_samples
 
-__all__ = ["LSBCMM", "LSBCMMBags"]
+__all__ = ["LSBCMM"]
 
 Array = NDArray[np.float64]
 
@@ -51,34 +50,48 @@ class LSBCMM(PLLClassifier):
 
     Parameters
     ----------
-    regions_per_class : int
+    regions_per_class : int, default=5
         K divided by q.
-    alpha : float
-        Concentration of the Dirichlet prior; below one, regions prefer few labels.
-    sigma2 : float
-        Prior variance of the weights.
-    max_iter : int
-        EM iterations.
-    tol : float
+    alpha : float, default=0.05
+        Concentration :math:`\alpha` of the Dirichlet prior; below one, regions prefer few labels.
+    sigma2 : float, default=1.0
+        Prior variance :math:`\sigma^2` of the weights.
+    max_iter : int, default=100
+        EM iterations at most.
+    tol : float, default=1e-4
         Stop when the mean bound of the last three iterations exceeds that of the three before by less than this, in
         relative terms.
-    stick_iter : int
-        L-BFGS iterations on the regressions in one M-step, which start where the last one ended.
+    max_stick_iter : int, default=20
+        L-BFGS iterations at most on the regressions in one M-step, which start where the last one ended.
 
     Attributes
     ----------
     coef_ : (K - 1, d)
+        Weights of the sticks.
     intercept_ : (K - 1,)
+        Biases of the sticks.
     concentrations_ : (K, q)
-    bounds_ : (n_iter_,) evidence lower bound after each iteration
+        Dirichlet parameters :math:`\hat\alpha` of the regions' labels.
+    bounds_ : (n_iter_,)
+        Evidence lower bound after each iteration.
     n_iter_ : int
+        EM iterations that were made.
 
     References
     ----------
     L. Liu, T. G. Dietterich. A conditional multinomial mixture model for superset label learning. NIPS 2012.
     """
 
+    name = "LSB-CMM"
     citation = "Liu & Dietterich, NIPS 2012"
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "regions_per_class": [Interval(Integral, 1, None, closed="left")],
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "sigma2": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_stick_iter": [Interval(Integral, 1, None, closed="left")],
+    }
 
     def __init__(
         self,
@@ -88,21 +101,22 @@ class LSBCMM(PLLClassifier):
         sigma2: float = 1.0,
         max_iter: int = 100,
         tol: float = 1e-4,
-        stick_iter: int = 20,
+        max_stick_iter: int = 20,
     ) -> None:
         self.regions_per_class = regions_per_class
         self.alpha = alpha
         self.sigma2 = sigma2
         self.max_iter = max_iter
         self.tol = tol
-        self.stick_iter = stick_iter
+        self.max_stick_iter = max_stick_iter
 
-    @threadpool_limits.wrap(limits=1)  # exponentials take the time; threads of the thin products only get in their way
     def _fit(self, Z: Array, candidates: NDArray[np.bool_]) -> None:
-        for name in ("regions_per_class", "max_iter", "stick_iter"):
-            check_scalar(getattr(self, name), name, Integral, min_val=1)
-        for name in ("alpha", "sigma2"):
-            check_scalar(getattr(self, name), name, Real, min_val=0, include_boundaries="neither")
+        # Exponentials take the time; threads of the thin products only get in their way.
+        with limit_threads(len(Z), one_thread_up_to=np.inf):
+            self._maximise(Z, candidates)
+
+    def _maximise(self, Z: Array, candidates: NDArray[np.bool_]) -> None:
+        """Variational EM."""
         n_classes = candidates.shape[1]
         n_regions = self.regions_per_class * n_classes
         basis, features = span_of_samples(Z)
@@ -120,7 +134,7 @@ class LSBCMM(PLLClassifier):
             taken = np.ascontiguousarray(posterior.responsibilities[:, :-1])
             reached = taken + np.cumsum(posterior.responsibilities[:, :0:-1], axis=1)[:, ::-1]
             loss = partial(_stick_loss, design=design, taken=taken, reached=reached, penalty=penalty)
-            weights = minimize_weights(loss, weights, coordinates, max_iter=self.stick_iter, tol=1e-2).weights
+            weights = minimize_weights(loss, weights, coordinates, max_iter=self.max_stick_iter, tol=1e-2).point
             posterior = self._expect(_log_regions(design @ weights), posterior.concentrations, labels)
             bounds.append(posterior.bound - 0.5 * float(penalty @ np.sum(weights**2, axis=1)))
             if len(bounds) > 10:
@@ -194,9 +208,3 @@ def _dirichlet_divergence(concentrations: Array, prior: float) -> float:
     return float(
         np.sum(normalisers - prior_normaliser) + np.sum((concentrations - prior) * _expected_log(concentrations))
     )
-
-
-class LSBCMMBags(EmbeddedPLL, learner=LSBCMM):
-    """LSB-CMM on Mean or MaxMin embeddings of bags; see `LSBCMM` and `EmbeddedPLL`."""
-
-    name = "LSB-CMM"

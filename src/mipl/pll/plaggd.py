@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import eye_array
 from sklearn.preprocessing import normalize
-from sklearn.utils import check_scalar
+from sklearn.utils._param_validation import Interval
 
 from mipl.candidates import uniform_weights
-from mipl.pll.embedding import EmbeddedPLL
 from mipl.pll.kernel_ridge import GaussianRidge, KernelRidgePLL
 from mipl.pll.neighbours import nearest_neighbours, neighbour_graph, reconstruction_grams, reconstruction_weights
 from mipl.pll.simplex import minimize_on_simplices
 
-__all__ = ["PLAGGD", "PLAGGDBags", "graph_confidences"]
+__all__ = ["PLAGGD", "graph_confidences"]
 
 Array = NDArray[np.float64]
 
@@ -64,15 +64,17 @@ class PLAGGD(KernelRidgePLL):
 
     Parameters
     ----------
-    k : int
-        Number of neighbours; fewer are used where there are fewer other samples.
-    lam, mu : float
-        Weights :math:`\lambda` and :math:`\mu` of the graph's fit to samples and to confidences.
-    gamma : float
+    n_neighbors : int, default=10
+        Number k of neighbours; fewer are used where there are fewer other samples.
+    lam : float, default=1.0
+        Weight :math:`\lambda` of the graph's fit to the samples.
+    mu : float, default=1.0
+        Weight :math:`\mu` of the graph's fit to the confidences.
+    gamma : float, default=0.05
         Ridge :math:`\gamma`.
-    width : float, optional
-        Width of the Gaussian kernel; by default the mean distance of two training samples.
-    max_iter : int
+    lengthscale : float or None, default=None
+        Length scale of the Gaussian kernel; None takes the mean distance of two training samples.
+    max_iter : int, default=10
         Rounds over the three blocks.
 
     References
@@ -81,33 +83,38 @@ class PLAGGD(KernelRidgePLL):
     extended in IEEE Transactions on Pattern Analysis and Machine Intelligence 44(12), 2022.
     """
 
+    name = "PL-AGGD"
     citation = "Wang, Li & Zhang, KDD 2019"
     _ridge_parameter = "gamma"
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "lam": [Interval(Real, 0, None, closed="left")],
+        "mu": [Interval(Real, 0, None, closed="neither")],
+        "gamma": [Interval(Real, 0, None, closed="neither")],
+        "lengthscale": [Interval(Real, 0, None, closed="neither"), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
 
     def __init__(
         self,
         *,
-        k: int = 10,
+        n_neighbors: int = 10,
         lam: float = 1.0,
         mu: float = 1.0,
         gamma: float = 0.05,
-        width: float | None = None,
+        lengthscale: float | None = None,
         max_iter: int = 10,
     ) -> None:
-        self.k = k
+        self.n_neighbors = n_neighbors
         self.lam = lam
         self.mu = mu
         self.gamma = gamma
-        self.width = width
+        self.lengthscale = lengthscale
         self.max_iter = max_iter
 
     def _disambiguate(self, Z: Array, candidates: NDArray[np.bool_], model: GaussianRidge) -> Array:
-        for name in ("k", "max_iter"):
-            check_scalar(getattr(self, name), name, Integral, min_val=1)
-        check_scalar(self.lam, "lam", Real, min_val=0)
-        check_scalar(self.mu, "mu", Real, min_val=0, include_boundaries="neither")
         unit = normalize(Z)
-        index = nearest_neighbours(unit, self.k)
+        index = nearest_neighbours(unit, self.n_neighbors)
         confidences = uniform_weights(candidates)
         if index.shape[1] == 0:
             return confidences
@@ -120,9 +127,3 @@ class PLAGGD(KernelRidgePLL):
             weights = reconstruction_weights(grams)
             confidences = graph_confidences(index, weights, candidates, confidences, scores=scores, mu=self.mu)
         return confidences
-
-
-class PLAGGDBags(EmbeddedPLL, learner=PLAGGD):
-    """PL-AGGD on Mean or MaxMin embeddings of bags; see `PLAGGD` and `EmbeddedPLL`."""
-
-    name = "PL-AGGD"

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_scalar
+from sklearn.utils._param_validation import Interval
 
+from mipl.compute import seed_of
 from mipl.pll.base import PLLClassifier
-from mipl.pll.embedding import EmbeddedPLL
 from mipl.pll.neighbours import nearest_neighbours
 
-__all__ = ["PLkNN", "PLkNNBags"]
+__all__ = ["PLkNN"]
 
 
 class PLkNN(PLLClassifier):
@@ -27,30 +28,43 @@ class PLkNN(PLLClassifier):
 
     Parameters
     ----------
-    k : int
-        Number of neighbours; fewer are used where there are fewer training samples.
-    random_state : int
+    n_neighbors : int, default=10
+        Number k of neighbours; fewer are used where there are fewer training samples.
+    random_state : int, RandomState or None, default=0
         Seed of the order in which ties are broken.
+
+    Attributes
+    ----------
+    samples_ : (n, d)
+        The training samples.
+    candidates_ : (n, q) bool
+        Their candidate sets.
+    tie_rank_ : (q,) int
+        Of two classes with equally many votes, the one with the larger rank is predicted.
 
     References
     ----------
     E. Hüllermeier, J. Beringer. Learning from ambiguously labeled examples. Intelligent Data Analysis 10(5), 2006.
     """
 
+    name = "PL-kNN"
     citation = "Hüllermeier & Beringer, Intelligent Data Analysis 2006"
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
 
-    def __init__(self, *, k: int = 10, random_state: int = 0) -> None:
-        self.k = k
+    def __init__(self, *, n_neighbors: int = 10, random_state: int | np.random.RandomState | None = 0) -> None:
+        self.n_neighbors = n_neighbors
         self.random_state = random_state
 
     def _fit(self, Z: NDArray[np.float64], candidates: NDArray[np.bool_]) -> None:
-        check_scalar(self.k, "k", Integral, min_val=1)
         self.samples_ = Z
         self.candidates_ = candidates
-        self.tie_rank_ = np.random.default_rng(self.random_state).permutation(candidates.shape[1])
+        self.tie_rank_ = np.random.default_rng(seed_of(self.random_state)).permutation(candidates.shape[1])
 
     def _predict_proba(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
-        neighbour = nearest_neighbours(self.samples_, self.k, Z)
+        neighbour = nearest_neighbours(self.samples_, self.n_neighbors, Z)
         # Recomputed from differences: the search expands the square, which leaves noise where samples coincide.
         distance = np.stack([np.linalg.norm(Z - self.samples_[column], axis=1) for column in neighbour.T], axis=1)
         total = distance.sum(axis=1, keepdims=True)
@@ -61,9 +75,3 @@ class PLkNN(PLLClassifier):
         # A tie-break below every real difference of votes, and far above rounding.
         votes += votes.max(axis=1, keepdims=True) * 1e-9 * (1 + self.tie_rank_) / len(self.tie_rank_)
         return votes / votes.sum(axis=1, keepdims=True)
-
-
-class PLkNNBags(EmbeddedPLL, learner=PLkNN):
-    """PL-kNN on Mean or MaxMin embeddings of bags; see `PLkNN` and `EmbeddedPLL`."""
-
-    name = "PL-kNN"

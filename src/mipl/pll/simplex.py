@@ -61,9 +61,10 @@ def minimize_on_simplices(
         Bound on the gradient's Lipschitz constant.
     start : (n, q)
     support : bool (n, q)
-    tol : float
+    tol : float, default=1e-7
         Stop when no entry moves by more than this.
-    max_iter : int
+    max_iter : int, default=1000
+        Steps at most.
     """
     current = point = start
     pace = 1.0

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_scalar
+from sklearn.utils._param_validation import Interval
 
 from mipl.candidates import uniform_weights
-from mipl.pll.embedding import EmbeddedPLL
 from mipl.pll.kernel_ridge import GaussianRidge, KernelRidgePLL
 from mipl.pll.simplex import project_simplex
 
-__all__ = ["SURE", "SUREBags"]
+__all__ = ["SURE"]
 
 
 class SURE(KernelRidgePLL):
@@ -31,48 +31,56 @@ class SURE(KernelRidgePLL):
 
     Parameters
     ----------
-    lam : float
+    lam : float, default=0.3
         Weight :math:`\lambda` of the infinity norm: how strongly a row commits to one label.
-    beta : float
+    beta : float, default=0.05
         Ridge :math:`\beta`.
-    width : float, optional
-        Width of the Gaussian kernel; by default the mean distance of two training samples.
-    max_iter : int
-    tol : float
+    lengthscale : float or None, default=None
+        Length scale of the Gaussian kernel; None takes the mean distance of two training samples.
+    max_iter : int, default=100
+        Rounds over the two blocks at most.
+    tol : float, default=1e-3
         Stop when the confidences move by less than this in the Frobenius norm.
 
     Attributes
     ----------
     n_iter_ : int
+        Rounds that were made.
 
     References
     ----------
     L. Feng, B. An. Partial label learning with self-guided retraining. AAAI 2019.
     """
 
+    name = "SURE"
     citation = "Feng & An, AAAI 2019"
     _ridge_parameter = "beta"
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "lam": [Interval(Real, 0, None, closed="left")],
+        "beta": [Interval(Real, 0, None, closed="neither")],
+        "lengthscale": [Interval(Real, 0, None, closed="neither"), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+    }
 
     def __init__(
         self,
         *,
         lam: float = 0.3,
         beta: float = 0.05,
-        width: float | None = None,
+        lengthscale: float | None = None,
         max_iter: int = 100,
         tol: float = 1e-3,
     ) -> None:
         self.lam = lam
         self.beta = beta
-        self.width = width
+        self.lengthscale = lengthscale
         self.max_iter = max_iter
         self.tol = tol
 
     def _disambiguate(
         self, Z: NDArray[np.float64], candidates: NDArray[np.bool_], model: GaussianRidge
     ) -> NDArray[np.float64]:
-        check_scalar(self.lam, "lam", Real, min_val=0)
-        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
         confidences = uniform_weights(candidates)
         rows = np.arange(len(Z))
         for step in range(1, self.max_iter + 1):
@@ -83,9 +91,3 @@ class SURE(KernelRidgePLL):
             if np.linalg.norm(confidences - previous) < self.tol:
                 break
         return confidences
-
-
-class SUREBags(EmbeddedPLL, learner=SURE):
-    """SURE on Mean or MaxMin embeddings of bags; see `SURE` and `EmbeddedPLL`."""
-
-    name = "SURE"

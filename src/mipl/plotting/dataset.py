@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mipl.dataset import MIPLDataset
-from mipl.errors import DataError
-from mipl.io.atomic import atomic_path
+from mipl.errors import ParameterError
+from mipl.io.atomic import atomic_path, check_writable
+from mipl.plotting.instances import draw_pixels, is_image, value_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw"]
+__all__ = ["PICTURES", "draw"]
 
-_FORMATS = (".png", ".svg", ".pdf")
+#: The suffixes of pictures.
+PICTURES = (".png", ".svg", ".pdf")
 _TRUE = "#1b7837"
 _FALSE = "#9a9a9a"
 _ACROSS, _DOWN = 24, 4  # images in a line of a bag, and lines of a bag
@@ -28,25 +30,26 @@ _LINES = 5  # candidate labels that fit beside a bag
 def draw(dataset: MIPLDataset, path: str | Path, n_bags: int = 6) -> Path:
     """Draw `n_bags` bags, of different classes as far as there are, and save the picture.
 
-    Images are shown as they are, the first 96 of a bag. Other instances are columns of a heat map with one row a
-    feature, each scaled to its range over the data set without outliers. Positive instances are framed or marked where
-    the data set knows them.
+    Images, (h, w) or (h, w, 3), are shown as they are, the first 96 of a bag. Other instances are columns of a heat map
+    with one row per feature, each scaled to its range over the data set without outliers. Positive instances are framed
+    or marked where the data set knows them.
 
     Parameters
     ----------
     dataset : MIPLDataset
+        Where the bags come from.
     path : str or Path
         Where to save; the suffix (.png, .svg, .pdf) chooses the format.
-    n_bags : int
+    n_bags : int, default=6
+        How many bags are shown at most.
     """
     from matplotlib.figure import Figure
 
     if n_bags < 1:
-        raise DataError(f"n_bags={n_bags}; a picture shows at least one bag")
-    if Path(path).suffix.lower() not in _FORMATS:
-        raise DataError(f"cannot draw {path}; its suffix must be one of {', '.join(_FORMATS)}")
+        raise ParameterError(f"n_bags={n_bags}; a picture shows at least one bag")
+    check_writable(path, PICTURES)
     shown = _one_of_each_class(dataset)[:n_bags]
-    images = len(dataset.bags.instance_shape) == 2
+    images = is_image(dataset.bags.instance_shape)
     largest = int(dataset.bags.sizes[shown].max())
     across = min(_ACROSS, largest) if images else largest
     # Inches: a line of images is 0.32 high, a line of text 0.2; the labels get as much width as the longest name needs.
@@ -57,20 +60,18 @@ def draw(dataset: MIPLDataset, path: str | Path, n_bags: int = 6) -> Path:
     right = 0.32 * across if images else 7.5
     width, height = max(left + right, 7.6), 0.75 + heights.sum() + 0.16 * len(shown)
     figure = Figure(figsize=(width, height), dpi=150)
-    low, high = _range_of_features(dataset, images)
+    draw_bag = _draw_images if images else _draw_heat_map
+    limits = value_range(dataset.bags) if images else _range_of_features(dataset.bags.instances)
     top = height - 0.65
     for i, bag_height in zip(shown, heights, strict=True):
         top -= bag_height
         _write_candidates(figure.add_axes((0, top / height, left / width, bag_height / height)), dataset, i)
         axes = figure.add_axes((left / width, top / height, (right - 0.1) / width, bag_height / height))
-        if images:
-            _draw_images(axes, dataset, i, across, low, high)
-        else:
-            _draw_heat_map(axes, dataset, i, across, low, high)
+        draw_bag(axes, dataset, i, across, limits)
         top -= 0.16
     _write_title(figure, dataset, images)
     with atomic_path(path) as part:
-        figure.savefig(part)
+        figure.savefig(part, format=Path(path).suffix[1:].lower())
     return Path(path)
 
 
@@ -91,29 +92,24 @@ def _positive(dataset: MIPLDataset, i: int) -> NDArray[np.int64]:
     return np.flatnonzero((labels >= 0) & (labels < dataset.n_classes))
 
 
-def _range_of_features(dataset: MIPLDataset, images: bool) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """What is drawn lightest and darkest: one range for all pixels, one for each feature without its outliers."""
-    X = dataset.bags.instances
-    if images:
-        return X.min(), X.max()
+def _range_of_features(X: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """What is drawn lightest and darkest in a heat map: the range of each feature (d,) without its outliers."""
     low, high = np.quantile(X, (0.01, 0.99), axis=0)
     flat = high <= low  # a feature that is nearly always zero, such as a rare word
     return np.where(flat, X.min(axis=0), low), np.where(flat, X.max(axis=0), high)
 
 
-def _draw_images(
-    axes: Axes, dataset: MIPLDataset, i: int, across: int, low: NDArray[np.float32], high: NDArray[np.float32]
-) -> None:
+def _draw_images(axes: Axes, dataset: MIPLDataset, i: int, across: int, limits: tuple[Any, Any]) -> None:
     """Bag i as lines of images in one mosaic, positive ones framed."""
     from matplotlib.patches import Rectangle
 
-    height, width = dataset.bags.instance_shape
-    images = dataset.bags[i][: _DOWN * across].reshape(-1, height, width)
+    height, width, *colours = dataset.bags.instance_shape
+    images = dataset.bags[i][: _DOWN * across].reshape(-1, height, width, *colours)
     lines = -(-len(images) // across)
-    tiles = np.full((lines * across, height, width), np.nan, dtype=np.float32)
+    tiles = np.full((lines * across, height, width, *colours), np.nan, dtype=np.float32)
     tiles[: len(images)] = images
-    mosaic = tiles.reshape(lines, across, height, width).swapaxes(1, 2).reshape(lines * height, across * width)
-    axes.imshow(mosaic, cmap="gray_r", vmin=float(low), vmax=float(high), interpolation="nearest")
+    mosaic = tiles.reshape(lines, across, height, width, *colours).swapaxes(1, 2)
+    draw_pixels(axes, mosaic.reshape(lines * height, across * width, *colours), limits)
     axes.set_anchor("W")
     axes.axis("off")
     positive = _positive(dataset, i)
@@ -123,10 +119,9 @@ def _draw_images(
         axes.add_patch(Rectangle(corner, width, height, fill=False, edgecolor=_TRUE, linewidth=1.6, clip_on=False))
 
 
-def _draw_heat_map(
-    axes: Axes, dataset: MIPLDataset, i: int, across: int, low: NDArray[np.float32], high: NDArray[np.float32]
-) -> None:
-    """Bag i with one column an instance and one row a feature; a mark above each positive column."""
+def _draw_heat_map(axes: Axes, dataset: MIPLDataset, i: int, across: int, limits: tuple[Any, Any]) -> None:
+    """Bag i with one column per instance and one row per feature; a mark above each positive column."""
+    low, high = limits
     values = (dataset.bags[i] - low) / np.where(high > low, high - low, 1)
     axes.imshow(values.T, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     axes.set(xlim=(-0.5, across - 0.5), xticks=[], yticks=[])
@@ -146,14 +141,14 @@ def _write_candidates(axes: Axes, dataset: MIPLDataset, i: int) -> None:
         lines[_LINES - 1 :] = [(f"and {len(lines) - _LINES + 1} more", _FALSE, "normal")]
     for k, (text, colour, weight) in enumerate(lines):
         place = 0.92, 0.5 + ((len(lines) - 1) / 2 - k) / len(lines)
-        axes.text(*place, text, ha="right", va="center", fontsize=9, color=colour, weight=weight)
+        axes.text(*place, text, ha="right", va="center", fontsize=9, color=colour, weight=weight, parse_math=False)
 
 
 def _write_title(figure: Figure, dataset: MIPLDataset, images: bool) -> None:
     summary = dataset.summary()
     title = (
         f"{dataset.name or 'data set'}: {summary['bags']:,} bags, {summary['instances']:,} instances, "
-        f"{summary['classes']} classes, {summary['candidates']:g} candidate labels a bag"
+        f"{summary['classes']} classes, {summary['candidates']:g} candidate labels per bag"
     )
     legend = "A row is a bag" if images else "A row is a bag, a column an instance, a line a feature"
     legend += "; at the left its candidate labels" + ("." if dataset.labels is None else ", the true one with ✓.")

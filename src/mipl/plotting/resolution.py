@@ -3,92 +3,98 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mipl.dataset import MIPLDataset
-from mipl.io.atomic import atomic_path
+from mipl.errors import ParameterError
+from mipl.io.atomic import atomic_path, check_writable
+from mipl.plotting.dataset import PICTURES
+from mipl.plotting.instances import draw_instance, value_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from mipl.resolution import Resolution
 
 __all__ = ["draw_resolved"]
 
 _FOUND = "#1b7837"
 _WRONG = "#b2182b"
+_OTHER = "#cccccc"
+_NAMES = 4  # candidate labels that fit beside a bag
 
 
-def draw_resolved(
-    dataset: MIPLDataset,
-    posterior: NDArray[np.floating[Any]],
-    evidence: NDArray[np.floating[Any]],
-    path: str | Path,
-    n_bags: int = 8,
-    max_instances: int = 12,
-) -> Path:
-    """Draw the first `n_bags` bags, one a row, and save the picture.
+def draw_resolved(resolution: Resolution, path: str | Path, n_bags: int = 8, max_instances: int = 12) -> Path:
+    """Draw the first bags, one per row, and save the picture.
+
+    At the left stand the candidates, where the label was sought among them, and the label with its probability: green,
+    or red where the true label is known to be another. At the right are the instances; the one behind the label is
+    framed in the same colour.
 
     Parameters
     ----------
-    dataset : MIPLDataset
-    posterior : (m, q), as `MIPLClassifier.resolve` gives it
-    evidence : (n, q + 1), as `MIPLClassifier.predict_instances` gives it
-        The instance with the most evidence for the resolved label is framed.
-    path : where to save, .png or .svg
-    n_bags, max_instances : int
-        How many bags and how many instances of each are shown; the framed one is always among them.
+    resolution : Resolution
+        The answers and their bags.
+    path : str or Path
+        Where to save; the suffix (.png, .svg, .pdf) chooses the format.
+    n_bags : int, default=8
+        How many bags are shown at most.
+    max_instances : int, default=12
+        How many instances of a bag are shown at most; the framed one is always among them.
     """
     from matplotlib.figure import Figure
 
-    shown = range(min(n_bags, len(dataset)))
-    bags, widest = dataset.bags, min(max_instances, int(dataset.bags.sizes[: len(shown)].max()))
-    figure = Figure(figsize=(3.0 + 0.62 * widest, 0.5 + 0.72 * len(shown)), layout="constrained")
-    grid = figure.add_gridspec(len(shown), widest + 1, width_ratios=[4.4] + [1] * widest, wspace=0.04, hspace=0.08)
-    limits = float(bags.instances.min()), float(bags.instances.max())
-    for i in shown:
-        found = int(np.argmax(posterior[i]))
-        low, high = bags.offsets[i], bags.offsets[i + 1]
-        best = int(np.argmax(evidence[low:high, found]))
-        _write_labels(figure.add_subplot(grid[i, 0]), dataset, posterior, i, found)
-        for column, j in enumerate(_visible(high - low, best, widest)):
+    for name, value in {"n_bags": n_bags, "max_instances": max_instances}.items():
+        if value < 1:
+            raise ParameterError(f"{name}={value}; a picture shows at least one")
+    check_writable(path, PICTURES)
+    limits = value_range(resolution.bags)
+    shown = resolution[:n_bags]
+    widest = min(max_instances, int(shown.bags.sizes.max()))
+    lines = [_lines(shown, i) for i in range(len(shown))]
+    # Inches: a character of these font sizes is about 0.075 wide, an instance 0.62.
+    left = 0.3 + 0.075 * max(len(line) for pair in lines for line in pair)
+    figure = Figure(figsize=(left + 0.62 * widest, 0.5 + 0.72 * len(shown)), layout="constrained")
+    grid = figure.add_gridspec(len(shown), widest + 1, width_ratios=[left / 0.62] + [1] * widest)
+    for i, best in enumerate(shown.instance.tolist()):
+        color = _WRONG if _is_wrong(shown, i) else _FOUND
+        _write(figure.add_subplot(grid[i, 0]), lines[i], color)
+        for column, j in enumerate(_visible(int(shown.bags.sizes[i]), best, widest)):
             axes = figure.add_subplot(grid[i, column + 1])
-            _draw_instance(axes, bags[i][j], bags.instance_shape, limits)
+            draw_instance(axes, shown.bags[i][j], shown.bags.instance_shape, limits)
             axes.set(xticks=[], yticks=[])
             for spine in axes.spines.values():
-                spine.set(color=_FOUND if j == best else "#cccccc", linewidth=2.6 if j == best else 0.6)
-    figure.suptitle("candidates → resolved label with its probability; framed: the instance behind it", fontsize=9)
+                spine.set(color=color if j == best else _OTHER, linewidth=2.6 if j == best else 0.6)
+    asked = "most probable label" if shown.candidates is None else "candidates → most probable one"
+    figure.suptitle(f"{asked}, with its probability; framed: the instance behind it", fontsize=9)
     with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=130)
+        figure.savefig(temporary, format=Path(path).suffix[1:].lower(), dpi=130)
     return Path(path)
 
 
-def _write_labels(axes: Axes, dataset: MIPLDataset, posterior: NDArray[np.floating[Any]], i: int, found: int) -> None:
+def _is_wrong(shown: Resolution, i: int) -> bool:
+    return shown.truth is not None and shown.truth[i] is not None and shown.truth[i] != shown.labels[i]
+
+
+def _lines(shown: Resolution, i: int) -> tuple[str, str]:
+    """What was given and what was found in bag i."""
+    given = f"bag {shown.bag_ids[i]}"
+    if shown.candidates is not None:
+        names = list(map(str, shown.classes[shown.candidates[i]]))
+        more = f", and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+        given += f": {{{', '.join(names[:_NAMES])}{more}}}"
+    found = f"→ {shown.labels[i]}  {shown.probability[i]:.3f}"
+    if shown.truth is not None and shown.truth[i] is not None:
+        found += f"  ✗ true: {shown.truth[i]}" if _is_wrong(shown, i) else "  ✓"
+    return given, found
+
+
+def _write(axes: Axes, lines: tuple[str, str], color: str) -> None:
     axes.axis("off")
-    names = dataset.classes.astype(str)
-    candidates = ", ".join(names[dataset.candidates[i]])
-    axes.text(0, 0.68, f"bag {dataset.bag_ids[i]}: {{{candidates}}}", fontsize=9, va="center")
-    truth = None if dataset.labels is None or dataset.labels[i] < 0 else int(dataset.labels[i])
-    remark = "" if truth is None else ("  ✓" if truth == found else f"  ✗ true: {names[truth]}")
-    color = _FOUND if truth in (None, found) else _WRONG
-    text = f"→ {names[found]}  {posterior[i, found]:.2f}{remark}"
-    axes.text(0, 0.26, text, fontsize=10, va="center", weight="bold", color=color)
+    axes.text(0, 0.68, lines[0], fontsize=9, va="center", parse_math=False)
+    axes.text(0, 0.26, lines[1], fontsize=10, va="center", weight="bold", color=color, parse_math=False)
 
 
 def _visible(size: int, best: int, width: int) -> list[int]:
     """The first `width` instances, the last of them giving way to `best` where that lies further on."""
     first = list(range(min(size, width)))
     return first if best < len(first) else [*first[:-1], best]
-
-
-def _draw_instance(
-    axes: Axes, instance: NDArray[np.float32], shape: tuple[int, ...], limits: tuple[float, float]
-) -> None:
-    if len(shape) == 2:
-        axes.imshow(instance.reshape(shape), cmap="gray_r", vmin=limits[0], vmax=limits[1])
-    else:
-        side = int(np.ceil(np.sqrt(len(instance))))
-        tile = np.full(side * side, np.nan)
-        tile[: len(instance)] = instance
-        axes.imshow(tile.reshape(side, side), cmap="viridis", vmin=limits[0], vmax=limits[1])

@@ -1,0 +1,8 @@
+"""What a reader gets: tables, figures, a page of results, and the state of a run."""
+
+from mipl.bench.output.figures import draw
+from mipl.bench.output.render import render
+from mipl.bench.output.report import write_report
+from mipl.bench.output.status import status
+
+__all__ = ["draw", "render", "status", "write_report"]

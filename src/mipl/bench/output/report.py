@@ -1,0 +1,132 @@
+"""One page of results, made from a store: tables beside the published figures, the cost, and the figures."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from mipl.bench.analysis.results import Results
+from mipl.bench.output.figures import draw
+from mipl.bench.output.render import render
+from mipl.bench.output.table import Table
+from mipl.bench.output.tables import accuracy_table, cost_table, scores_table, win_tie_loss_table
+from mipl.bench.store.csv_file import write_csv
+from mipl.bench.store.store import Store
+from mipl.bench.store.transfer import is_csv, read_records
+from mipl.bench.suite.suite import Suite
+from mipl.errors import DataError
+from mipl.io.atomic import atomic_path
+
+__all__ = ["write_report"]
+
+
+def write_report(suites: Sequence[Suite], store: str | Path, page: Path, folder: Path) -> list[Path]:
+    """Write ``folder/results.csv`` and the page with its figures beside it, and give the files.
+
+    The page is made anew each time. What a person has to say of the results stands in ``folder/discussion.md`` and
+    is put at its top. Given the CSV as the store, the same page comes out.
+
+    Parameters
+    ----------
+    suites : sequence of Suite
+        A chapter each.
+    store : str or Path
+        A store or a CSV export.
+    page : Path
+        The page to write.
+    folder : Path
+        Where the CSV export and discussion.md are.
+    """
+    for directory in (page.parent, folder):
+        directory.mkdir(parents=True, exist_ok=True)
+    records = read_records(store)
+    written = [write_csv(records, folder / "results.csv")]
+    discussion = folder / "discussion.md"
+    names = " ".join(suite.name for suite in suites)
+    splits = {suite.splits for suite in suites}
+    options = f" --splits {splits.pop()}" if len(splits) == 1 else ""
+    lines = [
+        "# Results",
+        "",
+        f"Made by `mipl bench report {names} --store {folder / 'results.csv'}{options}`; do not edit by hand.",
+        "",
+        *([discussion.read_text(encoding="utf-8").strip(), ""] if discussion.is_file() else []),
+        *_environment(store, folder),
+    ]
+    for suite in suites:
+        results = Results(suite, records)
+        if not results.done:
+            raise DataError(f"suite {suite.name}: no cell has finished, so there is nothing to report")
+        lines += [f"## {suite.title or suite.name}", "", *_coverage(results)]
+        for table in _tables(results):
+            lines += [render(table, "markdown")]
+        for kind, alt in _figures(results).items():
+            file = page.with_name(f"{page.stem}-{suite.name}-{kind}.svg")
+            written += draw(results, kind, [file])
+            lines += [f"![{alt}]({file.name})", ""]
+    with atomic_path(page) as temporary:
+        temporary.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    return [*written, page]
+
+
+def _tables(results: Results) -> list[Table]:
+    """The tables that suit a suite: of one method all scores, of several a comparison."""
+    if len(results.suite.methods) == 1:
+        return [scores_table(results), cost_table(results)]
+    return [accuracy_table(results, with_published=True), win_tie_loss_table(results), cost_table(results)]
+
+
+def _environment(store: str | Path, folder: Path) -> list[str]:
+    """Say on which machine the runs were made; kept beside the CSV, which does not hold it."""
+    file = folder / "environment.json"
+    if not is_csv(store):
+        with Store(store, create=False) as opened:
+            environments = [environment for environment in opened.environments().values() if environment]
+        for environment in environments:
+            environment.pop("command", None)
+        unique = [e for i, e in enumerate(environments) if e not in environments[:i]]
+        with atomic_path(file) as temporary:
+            temporary.write_text(json.dumps(unique, indent=2) + "\n", encoding="utf-8")
+    if not file.is_file():
+        return []
+    environments = json.loads(file.read_text(encoding="utf-8"))
+    newest, processors = environments[-1], max(environment["processors"] for environment in environments)
+    versions = ", ".join(
+        f"{name} {newest[name]}" for name in ("python", "numpy", "scikit-learn", "torch") if name in newest
+    )
+    return [f"Run on at most {processors} processors ({newest['platform']}) with {versions}.", ""]
+
+
+def _coverage(results: Results) -> list[str]:
+    """Say how many splits stand behind the figures of each method."""
+    finished: dict[str, list[int]] = {}
+    for summary in results.summaries.values():
+        finished.setdefault(summary.method, []).append(summary.n)
+    words = [
+        f"{name} {min(counts)}" + (f" to {max(counts)}" if max(counts) > min(counts) else "")
+        for name, counts in finished.items()
+    ]
+    problems = len(results.problems)
+    partly = [f"{name} ({len(counts)} of {problems})" for name, counts in finished.items() if len(counts) < problems]
+    missing = [m.name for m in results.suite.methods if m.name not in finished]
+    lines = [f"Finished splits per figure: {', '.join(words)}."]
+    if partly:
+        lines.append(f"Only on a part of the data sets and r: {', '.join(partly)}.")
+    if missing:
+        lines.append(f"Not run: {', '.join(missing)}.")
+    return [*lines, ""]
+
+
+def _figures(results: Results) -> dict[str, str]:
+    """The figures that these results allow, with what they show."""
+    several_r = len({r for _, r in results.problems if r is not None}) > 1
+    if len({m.params.get("alpha_eps") for m in results.suite.methods} - {None}) > 1:
+        return {"prior": "Accuracy against r for each Dirichlet prior"}
+    figures = {"r": "Accuracy against the number of false positive labels"} if several_r else {}
+    if any(not math.isnan(s.fit_seconds) for s in results.summaries.values()):
+        figures["time"] = "Accuracy against seconds to fit"
+    if any(s.test is not None and s.test.verdict != "untested" for s in results.summaries.values()):
+        figures["wins"] = f"{results.suite.reference} against each other method"
+    return figures

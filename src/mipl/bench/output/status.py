@@ -1,0 +1,73 @@
+"""What is done and what it cost, in words."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from mipl.bench.analysis.results import Results
+from mipl.bench.duration import duration
+from mipl.bench.output.render import render
+from mipl.bench.output.table import Entry, Row, Table
+
+__all__ = ["status"]
+
+
+def status(results: Results) -> str:
+    """Describe how far a suite is: counts and cost of each method, what runs, and the errors."""
+    counts = {name: Counter(place.method for place in getattr(results, name)) for name in ("done", "running", "failed")}
+    expected = Counter(place.method for place in results.suite.cells())
+    seconds: dict[str, float] = defaultdict(float)
+    memory: dict[str, float] = defaultdict(float)
+    for place, record in results.done.items():
+        seconds[place.method] += (record.outcome.fit_seconds or 0.0) + (record.outcome.predict_seconds or 0.0)
+        memory[place.method] = max(memory[place.method], record.outcome.memory_mib or 0.0)
+    rows: list[list[str | float]] = []
+    for name in expected:
+        numbers = [counts[state][name] for state in ("done", "running", "failed")]
+        cost = [duration(seconds[name]), f"{memory[name]:.0f} MiB"] if counts["done"][name] else ["", ""]
+        rows.append([name, *numbers, expected[name] - sum(numbers), *cost])
+    totals = [len(results.done), len(results.running), len(results.failed)]
+    highest = f"{max(memory.values(), default=0):.0f} MiB"
+    rows.append(["In total", *totals, results.size - sum(totals), duration(sum(seconds.values())), highest])
+    table = Table(
+        caption=f"{results.suite.name}: {len(results.done)} of {results.size} cells done",
+        header=["Algorithm", "done", "running", "failed", "to run", "time", "memory"],
+        rows=[Row([Entry(value) for value in row], rule=row is rows[-1]) for row in rows],
+        notes=[*_running(results), *_errors(results), *_outdated(results), *_lacking(results)],
+    )
+    return render(table, "text")
+
+
+def _running(results: Results) -> list[str]:
+    return [f"running: {record.cell}" for record in results.running.values()]
+
+
+def _outdated(results: Results) -> list[str]:
+    if not results.outdated:
+        return []
+    return [
+        f"{results.outdated} results were made by another version of the code; `mipl bench run` makes them anew, "
+        "with --any-code it keeps them."
+    ]
+
+
+def _lacking(results: Results) -> list[str]:
+    if not results.lacking:
+        return []
+    names = ", ".join(f"{name} ({count})" for name, count in results.lacking.items())
+    return [
+        f"results without a score that the suite asks for: {names}; tables show a dash, `mipl bench run "
+        "--missing-scores` runs these cells again."
+    ]
+
+
+def _errors(results: Results) -> list[str]:
+    """Group the failed cells by method and error; the first of each stands for all."""
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for place, record in results.failed.items():
+        first_line = (record.outcome.error.splitlines() or [""])[0]
+        groups[place.method, first_line].append(str(record.cell))
+    return [
+        f"failed: {cells[0]}{f' and {len(cells) - 1} more' if len(cells) > 1 else ''}: {error}"
+        for (_, error), cells in groups.items()
+    ]

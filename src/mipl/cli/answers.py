@@ -1,0 +1,50 @@
+"""What `mipl predict`, `explain` and `resolve` do with a Resolution: a file, JSON, or the first rows as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mipl.cli.output import print_json, print_table, say
+
+if TYPE_CHECKING:
+    from mipl.resolution import Resolution
+
+__all__ = ["FileArgument", "ModelArgument", "OutOption", "hand_over", "print_rows"]
+
+FileArgument = Annotated[str, typer.Argument(help="A data set file, or the name of a data set.")]
+ModelArgument = Annotated[Path, typer.Argument(help="A model file that 'mipl fit' wrote.")]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="File for all answers: .csv, .jsonl or .parquet; - is standard output (CSV)."),
+]
+
+_SHOWN = 20
+#: Columns of the printed table, as far as there are such answers; files and JSON have the others too.
+_COLUMNS = ("bag_id", "label", "predicted", "probability", "second_label", "instance", "candidates", "truth")
+
+
+def hand_over(found: Resolution, json: Any, out: Path | None, quiet: bool) -> None:
+    """Write the answers to `out`, or print `json` where it is not None, or print the first rows."""
+    if out is not None:
+        found.save(out)
+    if json is not None:
+        print_json(json)
+        return
+    if out is None:
+        print_rows("", found[:_SHOWN])
+        if len(found) > _SHOWN:
+            say(f"... and {len(found) - _SHOWN:,} more; use --out FILE.csv for all", quiet)
+    if found.accuracy is not None:
+        say(f"accuracy against the file's labels: {found.accuracy:.3f}", quiet)
+    if out is not None:
+        say(f"{len(found):,} bags, written to {out}", quiet)
+
+
+def print_rows(title: str, found: Resolution) -> None:
+    """Print one line per bag."""
+    rows = found.rows()
+    columns = [name for name in _COLUMNS if name in rows[0]]
+    print_table(title, [name.replace("_", " ") for name in columns], [[row[name] for name in columns] for row in rows])

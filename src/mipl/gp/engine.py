@@ -1,0 +1,97 @@
+"""What an estimator asks of Gaussian processes on its instances, and the exact engine that fits their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+import torch
+from gpytorch.kernels import Kernel
+from numpy.typing import NDArray
+
+from mipl.gp.cholesky import CholeskyEngine
+from mipl.gp.conjugate_gradients import ConjugateGradientEngine
+from mipl.gp.exact import Conditioned, Evidence
+
+__all__ = ["Engine", "exact_engine"]
+
+
+class Engine(Protocol):
+    """C Gaussian processes with one kernel on n instances, given targets and noise variances (n, C).
+
+    An estimator gives the parameters to an optimizer, asks for the evidence at each step, and for the posterior at the
+    end. It never asks how the engine computes.
+    """
+
+    #: The kernel at its present parameters.
+    kernel: Kernel
+    #: The constant means (C,), learned.
+    mean: torch.nn.Parameter
+
+    def parameters(self) -> Iterator[torch.nn.Parameter]:
+        """Everything that is learned; `evidence` sets the gradients."""
+        ...
+
+    def evidence(self, targets: NDArray[np.float64], noise: NDArray[np.float64], *, warm: bool = False) -> Evidence:
+        """Evaluate the mean negative log evidence, and set `grad` of every parameter.
+
+        With `warm` the engine may start from the evaluation before, which pays where parameters, targets and noises
+        have moved little since.
+        """
+        ...
+
+    def condition(self, targets: NDArray[np.float64], noise: NDArray[np.float64]) -> Conditioned:
+        """The posterior at the present parameters; it stays what it is when these change."""
+        ...
+
+
+def exact_engine(
+    X: NDArray[np.floating],
+    kernel: Kernel,
+    n_classes: int,
+    *,
+    extra_noise: float,
+    cholesky_size: int,
+    preconditioner_size: int,
+    n_probes: int,
+    cg_tol: float,
+    max_cg_iter: int,
+    variance_rank: int | None,
+    memory_budget: float,
+    seed: int,
+    device: torch.device,
+) -> Engine:
+    """Build the exact engine: Cholesky factors up to `cholesky_size` instances, conjugate gradients above.
+
+    Parameters
+    ----------
+    X : (n, d) array
+        The training instances.
+    kernel : gpytorch.kernels.Kernel
+        Becomes part of the engine, which learns its parameters.
+    n_classes : int
+        C.
+    extra_noise, memory_budget, device
+        See `mipl.gp.exact.ExactEngine`.
+    cholesky_size : int
+        Up to this many instances a `mipl.gp.cholesky.CholeskyEngine` is built; the other parameters then do nothing.
+    preconditioner_size, n_probes, cg_tol, max_cg_iter, variance_rank, seed
+        See `mipl.gp.conjugate_gradients.ConjugateGradientEngine`.
+    """
+    if len(X) <= cholesky_size:
+        return CholeskyEngine(X, kernel, n_classes, extra_noise=extra_noise, memory_budget=memory_budget, device=device)
+    return ConjugateGradientEngine(
+        X,
+        kernel,
+        n_classes,
+        extra_noise=extra_noise,
+        memory_budget=memory_budget,
+        device=device,
+        preconditioner_size=preconditioner_size,
+        n_probes=n_probes,
+        cg_tol=cg_tol,
+        max_cg_iter=max_cg_iter,
+        variance_rank=variance_rank,
+        seed=seed,
+    )

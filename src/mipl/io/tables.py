@@ -1,0 +1,74 @@
+"""Tables of answers: one row per bag, as CSV, JSON lines or Parquet."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mipl.io.atomic import atomic_path, check_writable, is_stream
+
+__all__ = ["TABLE_SUFFIXES", "check_table_path", "rows_of", "write_table"]
+
+Columns = Mapping[str, Sequence[Any]]
+
+_DECIMALS = 6
+
+
+def write_table(columns: Columns, path: str | Path) -> Path:
+    """Write columns of equal length; the suffix chooses the format, and a stream such as ``-`` gets CSV.
+
+    CSV and JSON lines have numbers with six decimals, Parquet has them in full. In CSV a list is ``a|b``.
+
+    Parameters
+    ----------
+    columns : mapping from str to sequence
+        Column name to the values of all rows.
+    path : str or Path
+        Where to write: .csv, .jsonl, .parquet, or ``-`` for standard output.
+    """
+    check_table_path(path)
+    write = TABLE_SUFFIXES.get(Path(path).suffix.lower(), _write_csv)
+    with atomic_path(path) as temporary:
+        write(columns, temporary)
+    return Path(path)
+
+
+def check_table_path(path: str | Path) -> None:
+    """Refuse a path that no table can be written to, see `mipl.io.atomic.check_writable`."""
+    check_writable(path, () if is_stream(path) else TABLE_SUFFIXES)
+
+
+def rows_of(columns: Columns) -> list[dict[str, Any]]:
+    """One dictionary per row, numbers with six decimals."""
+    rounded = [[round(v, _DECIMALS) if isinstance(v, float) else v for v in column] for column in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*rounded, strict=True)]
+
+
+def _write_csv(columns: Columns, path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        for row in rows_of(columns):
+            writer.writerow(["|".join(map(str, v)) if isinstance(v, list) else v for v in row.values()])
+
+
+def _write_json_lines(columns: Columns, path: Path) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows_of(columns))
+
+
+def _write_parquet(columns: Columns, path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({name: pa.array(values) for name, values in columns.items()}), path)
+
+
+TABLE_SUFFIXES: dict[str, Callable[[Columns, Path], None]] = {
+    ".csv": _write_csv,
+    ".jsonl": _write_json_lines,
+    ".parquet": _write_parquet,
+}

@@ -1,0 +1,116 @@
+"""What a model file of an older format says, in the terms of today.
+
+A migration rewrites the tree of a model file's header (see `mipl.persistence`) before any object is built from it; the
+arrays that the tree refers to stay as they are.
+
+Format 1 to 2: classes moved, a partial-label or multi-instance learner became the parameter `learner` of a wrapper
+where it had a class for bags of its own, and parameters took the names that they have in every method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["migrate"]
+
+_BAGGP = "mipl.baggp.estimator:BagGP"
+_MIPLGP = "mipl.miplgp.estimator:MIPLGP"
+_EMBEDDED = "mipl.pll.embedding:EmbeddedPLL"
+_ONE_VS_REST = "mipl.mil.ovr:OneVsRest"
+
+#: Classes of format 1 that live elsewhere.
+_MOVED = {
+    "mipl.baggp:BagGP": _BAGGP,
+    "mipl.miplgp:MIPLGP": _MIPLGP,
+    # The variants had a class each; their parameters say all that set them apart.
+    "mipl.miplgp:MIPLGPUniform": _MIPLGP,
+    "mipl.miplgp:MIPLGPNaive": _MIPLGP,
+    "mipl.miplgp.estimator:MIPLGPUniform": _MIPLGP,
+    "mipl.miplgp.estimator:MIPLGPNaive": _MIPLGP,
+}
+
+#: Classes of format 1 that are a learner in a wrapper: class for bags -> (wrapper, learner).
+_WRAPPED = {
+    "mipl.pll.plknn:PLkNNBags": (_EMBEDDED, "mipl.pll.plknn:PLkNN"),
+    "mipl.pll.clpl:CLPLBags": (_EMBEDDED, "mipl.pll.clpl:CLPL"),
+    "mipl.pll.lsbcmm:LSBCMMBags": (_EMBEDDED, "mipl.pll.lsbcmm:LSBCMM"),
+    "mipl.pll.sure:SUREBags": (_EMBEDDED, "mipl.pll.sure:SURE"),
+    "mipl.pll.gmpll:GMPLLBags": (_EMBEDDED, "mipl.pll.gmpll:GMPLL"),
+    "mipl.pll.plaggd:PLAGGDBags": (_EMBEDDED, "mipl.pll.plaggd:PLAGGD"),
+    "mipl.mil.vwsgp:VWSGPBags": (_ONE_VS_REST, "mipl.mil.vwsgp:VWSGP"),
+    "mipl.mil.vgpmil:VGPMILBags": (_ONE_VS_REST, "mipl.mil.vgpmil:VGPMIL"),
+    "mipl.mil.lmvgpmil:LMVGPMILBags": (_ONE_VS_REST, "mipl.mil.lmvgpmil:LMVGPMIL"),
+    "mipl.mil.mivae:MIVAEBags": (_ONE_VS_REST, "mipl.mil.mivae:MIVAE"),
+}
+#: Parameters of the wrappers themselves; every other one is the learner's.
+_WRAPPER_PARAMETERS = {_EMBEDDED: {"embed"}, _ONE_VS_REST: {"candidate_policy", "n_jobs"}}
+
+#: Parameters and fitted attributes with another name: class of format 2 -> {old: new}.
+_RENAMED: dict[str, dict[str, str]] = {
+    _BAGGP: {"weights_": "stacking_weights_", "strange_": "outlier_rate_", "weight_variance_": "coef_variance_"},
+    _MIPLGP: {
+        "length_scale": "lengthscale",
+        "output_scale": "outputscale",
+        "n_iter": "max_iter",
+        "lr": "learning_rate",
+        "length_scale_": "lengthscale_",
+        "output_scale_": "outputscale_",
+    },
+    "mipl.pll.plknn:PLkNN": {"k": "n_neighbors"},
+    "mipl.pll.gmpll:GMPLL": {"k": "n_neighbors", "nu": "unary_weight"},
+    "mipl.pll.plaggd:PLAGGD": {"k": "n_neighbors", "width": "lengthscale", "width_": "lengthscale_"},
+    "mipl.pll.sure:SURE": {"width": "lengthscale", "width_": "lengthscale_"},
+    "mipl.pll.lsbcmm:LSBCMM": {"stick_iter": "max_stick_iter"},
+    "mipl.mil.lmvgpmil:LMVGPMIL": {"open_iter": "n_open_iter"},
+    "mipl.mil.mivae:MIVAE": {"latent": "latent_dim", "hidden": "hidden_dim"},
+}
+
+#: Fitted attributes that format 1 did not have: class of format 2 -> {attribute: the one whose value it has}.
+_ADDED = {_MIPLGP: {"seed_": "random_state"}}  # random_state was an integer, and the seed
+
+
+def migrate(tree: Any, version: int) -> Any:
+    """The tree of a model file of format `version`, as the newest format has it.
+
+    Parameters
+    ----------
+    tree : JSON value
+        What the header describes; it is not changed.
+    version : int
+        The format of the file.
+    """
+    return _from_format_1(tree) if version < 2 else tree
+
+
+def _from_format_1(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_from_format_1(v) for v in node]
+    if not isinstance(node, dict):
+        return node
+    if node.get("$") == "dict":  # its keys are a user's words, not the format's
+        return {**node, "items": _values(node["items"])}
+    if node.get("$") == "estimator":
+        return _estimator(node["class"], _values(node["state"]))
+    return _values(node)
+
+
+def _values(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _from_format_1(value) for key, value in mapping.items()}
+
+
+def _estimator(path: str, state: dict[str, Any]) -> dict[str, Any]:
+    if path in _WRAPPED:
+        wrapper, learner = _WRAPPED[path]
+        own = {k: v for k, v in state.items() if k in _WRAPPER_PARAMETERS[wrapper] or k.endswith("_")}
+        params = {k: v for k, v in state.items() if k not in own}
+        return _node(wrapper, {"learner": _node(learner, params), **own})
+    return _node(_MOVED.get(path, path), state)
+
+
+def _node(path: str, state: dict[str, Any]) -> dict[str, Any]:
+    renamed = _RENAMED.get(path, {})
+    new = {renamed.get(name, name): value for name, value in state.items()}
+    fitted = any(name.endswith("_") for name in new)
+    added = {name: new[source] for name, source in _ADDED.get(path, {}).items()} if fitted else {}
+    return {"$": "estimator", "class": path, "state": {**new, **added}}

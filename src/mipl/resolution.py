@@ -1,0 +1,262 @@
+"""Resolution: what a model found in bags, with the names of its classes and the ids of the bags.
+
+Numbers leave a model in this form, so that no table, file or picture joins arrays by position.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipl import __version__
+from mipl.bags import Bags
+from mipl.errors import DataError, UnavailableError
+from mipl.io.tables import rows_of, write_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Resolution"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Resolution:
+    """The labels that a model gives to m bags, how sure it is, and which instances say so.
+
+    `mipl.resolve` and `mipl.explain` make it; it does not change afterwards.
+
+    Parameters
+    ----------
+    classes : (q,) labels
+        The model's classes, in the order of the columns of `posterior`.
+    bags : Bags
+        The m bags with n instances.
+    bag_ids : (m,) integers or strings
+        What the bags are called.
+    posterior : (m, q)
+        Probability of each class; zero off the candidates where these are given.
+    instance_probabilities : (n, q + 1) or None, default=None
+        Probability of each class for every instance, the last column for none of them. None: not asked for.
+    candidates : (m, q) bool or None, default=None
+        Among which classes the label was sought. None: among all.
+    truth : (m,) labels or None, default=None
+        The true labels as far as they are known, None where not.
+    method : str, default=""
+        Name of the method that answered.
+    version : str, default=mipl.__version__
+        Version of mipl that answered.
+    seconds : float, default=0.0
+        Time taken to fit (where a model was fitted) and to answer.
+
+    Examples
+    --------
+    >>> import mipl
+    >>> ds = mipl.load("digits", r=1, seed=0)
+    >>> found = mipl.resolve(ds, mipl.make("PL-kNN"))
+    >>> found.labels[:3].tolist(), found[:3]
+    (['8', '4', '0'], Resolution(3 bags, 5 classes, by PL-kNN among the candidates))
+    """
+
+    classes: Array
+    bags: Bags
+    bag_ids: Array
+    posterior: Array
+    instance_probabilities: Array | None = None
+    candidates: NDArray[np.bool_] | None = None
+    truth: Array | None = None
+    method: str = ""
+    version: str = __version__
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        m, n, q = len(self.bags), self.bags.n_instances, len(self.classes)
+        shapes = {
+            "bag_ids": (m,),
+            "posterior": (m, q),
+            "instance_probabilities": (n, q + 1),
+            "candidates": (m, q),
+            "truth": (m,),
+        }
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            if array is not None and array.shape != shape:
+                raise DataError(f"{name} has shape {array.shape} for {m} bags, {n} instances, {q} classes; not {shape}")
+        for each in fields(self):
+            array = getattr(self, each.name)
+            if isinstance(array, np.ndarray):
+                array = array.view()
+                array.flags.writeable = False
+                object.__setattr__(self, each.name, array)
+
+    # ---------------------------------------------------------------- what was found
+
+    @property
+    def labels(self) -> Array:
+        """The most probable label (m,) of each bag."""
+        return self.classes[self._best]
+
+    @property
+    def probability(self) -> NDArray[np.floating[Any]]:
+        """The probability (m,) of each label."""
+        return self.posterior[np.arange(len(self)), self._best]
+
+    @property
+    def second_label(self) -> Array:
+        """The second most probable label (m,); None where the bag has a single candidate."""
+        names = self.classes.astype(object)[self._second]
+        names[self._second < 0] = None
+        return names
+
+    @property
+    def second_probability(self) -> NDArray[np.floating[Any]]:
+        """The probability (m,) of the second label; zero where there is none."""
+        return np.where(self._second < 0, 0, self.posterior[np.arange(len(self)), self._second])
+
+    @property
+    def margin(self) -> NDArray[np.floating[Any]]:
+        """By how much (m,) the label is more probable than the second one."""
+        return self.probability - self.second_probability
+
+    @property
+    def instance(self) -> NDArray[np.int64]:
+        """The instance (m,) behind each label, counted from 0 in its bag: the most probable one of that class."""
+        if self.instance_probabilities is None:
+            raise DataError("the instances were not asked for; call explain(model, data) with instances=True")
+        values = self.instance_probabilities[np.arange(self.bags.n_instances), self.bags.spread(self._best)]
+        at_top = np.flatnonzero(values == self.bags.spread(self.bags.max(values)))
+        starts = self.offsets[:-1]
+        return at_top[np.searchsorted(at_top, starts)] - starts
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where the bags begin and end (m + 1,) in the rows of `instance_probabilities`."""
+        return self.bags.offsets
+
+    @property
+    def accuracy(self) -> float | None:
+        """The share of right labels among the bags whose true label is known; None where none is."""
+        if self.truth is None:
+            return None
+        known = np.array([label is not None for label in self.truth])
+        return float(np.mean(self.labels.astype(object)[known] == self.truth[known])) if known.any() else None
+
+    @cached_property
+    def _among_candidates(self) -> Array:
+        """The posterior with -1 for what is no candidate, so that a candidate of probability zero comes before it."""
+        return self.posterior if self.candidates is None else np.where(self.candidates, self.posterior, -1)
+
+    @cached_property
+    def _best(self) -> NDArray[np.int64]:
+        return np.argmax(self._among_candidates, axis=1)
+
+    @cached_property
+    def _second(self) -> NDArray[np.int64]:
+        """The column of the second label, -1 where there is none."""
+        others = self._among_candidates.copy()
+        others[np.arange(len(self)), self._best] = -1
+        return np.where(others.max(axis=1) < 0, -1, np.argmax(others, axis=1))
+
+    # ---------------------------------------------------------------- selection
+
+    def __len__(self) -> int:
+        return len(self.bags)
+
+    def __getitem__(self, key: Any) -> Resolution:
+        """Select bags by slice, index array or mask; a single integer gives one bag."""
+        index = np.atleast_1d(np.arange(len(self))[key])
+        rows = self.bags.rows_of(index)
+        return replace(
+            self,
+            bags=self.bags[index],
+            bag_ids=self.bag_ids[index],
+            posterior=self.posterior[index],
+            instance_probabilities=None if self.instance_probabilities is None else self.instance_probabilities[rows],
+            candidates=None if self.candidates is None else self.candidates[index],
+            truth=None if self.truth is None else self.truth[index],
+        )
+
+    def __repr__(self) -> str:
+        among = "all classes" if self.candidates is None else "the candidates"
+        return f"Resolution({len(self)} bags, {len(self.classes)} classes, by {self.method} among {among})"
+
+    # ---------------------------------------------------------------- tables, files, pictures
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dictionary per bag, for tables and JSON; numbers have six decimals.
+
+        The label is under ``label`` where it was sought among candidates, else under ``predicted``. ``instance``,
+        ``candidates`` and ``truth`` are there where they are known; ``p(NAME)`` is the probability of a class.
+        """
+        return rows_of(self._columns())
+
+    def to_frame(self) -> pd.DataFrame:
+        """The columns of `rows`, in full precision, as a pandas frame."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise UnavailableError("a frame needs pandas: pip install pandas; or use rows() or save()") from error
+        return pd.DataFrame(self._columns())
+
+    def save(self, path: str | Path) -> Path:
+        """Write the columns of `rows`, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            Its suffix chooses the format: .csv, .jsonl or .parquet, which has full precision; ``"-"`` is CSV on
+            standard output.
+        """
+        return write_table(self._columns(), path)
+
+    def plot(self, path: str | Path, n_bags: int = 8) -> Path:
+        """Draw bags with their labels, the instance behind each framed.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where to save; the suffix (.png, .svg, .pdf) chooses the format.
+        n_bags : int, default=8
+            How many bags are shown at most, from the first.
+        """
+        from mipl.plotting.resolution import draw_resolved
+
+        return draw_resolved(self, path, n_bags)
+
+    def summary(self) -> dict[str, Any]:
+        """What was found, in numbers: sizes, mean probability and margin, accuracy where the truth is known."""
+        return {
+            "method": self.method,
+            "bags": len(self),
+            "instances": self.bags.n_instances,
+            "classes": len(self.classes),
+            "candidates": None if self.candidates is None else float(self.candidates.sum(axis=1).mean()),
+            "probability": float(self.probability.mean()),
+            "margin": float(self.margin.mean()),
+            "accuracy": self.accuracy,
+            "seconds": self.seconds,
+        }
+
+    def _columns(self) -> dict[str, list[Any]]:
+        columns: dict[str, list[Any]] = {
+            "bag_id": self.bag_ids.tolist(),
+            "predicted" if self.candidates is None else "label": self.labels.tolist(),
+            "probability": self.probability.tolist(),
+            "second_label": self.second_label.tolist(),
+            "second_probability": self.second_probability.tolist(),
+        }
+        if self.instance_probabilities is not None:
+            columns["instance"] = self.instance.tolist()
+        if self.candidates is not None:
+            columns["candidates"] = [self.classes[row].tolist() for row in self.candidates]
+        if self.truth is not None:
+            columns["truth"] = self.truth.tolist()
+        for name, values in zip(self.classes.tolist(), self.posterior.T, strict=True):
+            columns[f"p({name})"] = values.tolist()
+        return columns

@@ -1,0 +1,153 @@
+"""`mipl.resolve` and `mipl.explain`: from a model and bags to a `Resolution`.
+
+`resolve` chooses among the candidates of each bag, `explain` among all classes. Columns are the model's classes; what a
+data set says is translated by name.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from mipl.bags import as_bags
+from mipl.base import MIPLClassifier
+from mipl.dataset import MIPLDataset
+from mipl.errors import DataError, ParameterError
+from mipl.resolution import Resolution
+
+__all__ = ["explain", "resolve"]
+
+
+def resolve(dataset: MIPLDataset, model: MIPLClassifier | None = None) -> Resolution:
+    """Find the true label of each bag of a data set among its candidates.
+
+    Parameters
+    ----------
+    dataset : MIPLDataset
+        m bags with candidate sets. Its classes may be some of the model's, in any order: they are matched by name.
+    model : MIPLClassifier, default=BagGP(random_state=0)
+        A fitted model answers as it is; one that is not fitted yet is fitted on the data set first, and stays fitted.
+
+    Returns
+    -------
+    Resolution
+
+    Raises
+    ------
+    DataError
+        A candidate is not among the model's classes.
+    """
+    if not isinstance(dataset, MIPLDataset):
+        raise DataError(
+            f"resolve needs a MIPLDataset with candidates, not a {type(dataset).__name__}; "
+            "for bags without candidates use explain(model, bags)"
+        )
+    start = time.perf_counter()
+    if model is None:
+        from mipl.baggp import BagGP
+
+        model = BagGP(random_state=0)
+    _check_estimator(model)
+    if not hasattr(model, "classes_"):
+        model.fit(dataset)
+    candidates = _candidates_by_name(dataset, model.classes_)
+    posterior = model.resolve(dataset.bags, candidates)
+    return Resolution(
+        classes=model.classes_,
+        bags=dataset.bags,
+        bag_ids=dataset.bag_ids,
+        posterior=posterior,
+        instance_probabilities=model.predict_instances(dataset.bags),
+        candidates=candidates,
+        truth=_truth(dataset, model.classes_),
+        method=model.name or type(model).__name__,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def explain(model: MIPLClassifier, data: Any, *, instances: bool = True) -> Resolution:
+    """Label bags among all classes of a fitted model, and say which instances it is by.
+
+    Parameters
+    ----------
+    model : MIPLClassifier
+        A fitted model.
+    data : MIPLDataset, Bags, list of (n_i, d) arrays, or 3-D array
+        m bags. A data set brings its bag ids, and its true labels to compare with; its candidates are not used.
+    instances : bool, default=True
+        Whether to judge the instances too. Without them it is faster, and there is no `Resolution.instance`.
+
+    Returns
+    -------
+    Resolution
+    """
+    _check_estimator(model)
+    check_is_fitted(model, "classes_")
+    start = time.perf_counter()
+    dataset = data if isinstance(data, MIPLDataset) else None
+    bags = as_bags(data) if dataset is None else dataset.bags
+    truth = None if dataset is None else _truth(dataset, model.classes_)
+    posterior = model.predict_proba(bags)
+    return Resolution(
+        classes=model.classes_,
+        bags=bags,
+        bag_ids=np.arange(len(bags)) if dataset is None else dataset.bag_ids,
+        posterior=posterior,
+        instance_probabilities=model.predict_instances(bags) if instances else None,
+        truth=truth,
+        method=model.name or type(model).__name__,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _check_estimator(model: Any) -> None:
+    if not isinstance(model, MIPLClassifier):
+        what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
+        raise ParameterError(f"model must be an estimator such as BagGP(), not {what}")
+
+
+def _candidates_by_name(dataset: MIPLDataset, classes: NDArray[Any]) -> NDArray[np.bool_]:
+    """The candidates of a data set as a mask (m, q) over the model's classes (q,)."""
+    _check_same_kind(dataset, classes)
+    position = {name: c for c, name in enumerate(classes.tolist())}
+    column = np.array([position.get(name, -1) for name in dataset.classes.tolist()])
+    unknown = np.argwhere(dataset.candidates & (column < 0))
+    if len(unknown):
+        bag, c = unknown[0]
+        raise DataError(
+            f"bag {dataset.bag_ids[bag].item()!r} has the candidate {dataset.classes[c].item()!r}, which the model "
+            f"does not know; its classes are {_shown(classes)}; leave that candidate out of the bag, or fit a model on "
+            "data with this class"
+        )
+    mask = np.zeros((len(dataset), len(classes)), dtype=bool)
+    mask[:, column[column >= 0]] = dataset.candidates[:, column >= 0]
+    return mask
+
+
+def _truth(dataset: MIPLDataset, classes: NDArray[Any]) -> NDArray[Any] | None:
+    names = dataset.label_names()
+    if names is None:
+        return None
+    _check_same_kind(dataset, classes)
+    truth = np.empty(len(names), dtype=object)
+    truth[:] = names
+    return truth
+
+
+def _check_same_kind(dataset: MIPLDataset, classes: NDArray[Any]) -> None:
+    """6 and "6" are not the same name."""
+    kinds = ["text" if names.dtype.kind == "U" else "integers" for names in (dataset.classes, classes)]
+    if kinds[0] != kinds[1]:
+        raise DataError(
+            f"the classes of the data set are {kinds[0]} ({_shown(dataset.classes)}), those of the model {kinds[1]} "
+            f"({_shown(classes)}); give both the same names: a model fitted on a data set has its names"
+        )
+
+
+def _shown(classes: NDArray[Any], most: int = 10) -> str:
+    names = classes.tolist()
+    return ", ".join(map(repr, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")

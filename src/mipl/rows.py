@@ -1,0 +1,126 @@
+"""Tables with one row per instance: rows grouped by their bag, and the columns of pandas frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mipl.errors import DataError
+
+__all__ = ["check_columns", "frame_features", "group_rows", "one_per_bag"]
+
+
+def group_rows(bag_ids: ArrayLike, n_rows: int) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[Any]]:
+    """Sort rows by bag id, stably, bags in order of first appearance.
+
+    Parameters
+    ----------
+    bag_ids : (n,) integers or strings
+        The bag of each row.
+    n_rows : int
+        The number n of rows, for the check.
+
+    Returns
+    -------
+    order : (n,) int, or None
+        The rows, bag after bag; None when they are grouped already.
+    offsets : (m + 1,) int
+        Where each bag starts in that order.
+    ids : (m,)
+        The id of each bag.
+    """
+    ids = np.asarray(bag_ids)
+    if ids.ndim != 1 or len(ids) != n_rows:
+        raise DataError(f"expected one bag id per row ({n_rows}), got shape {ids.shape}")
+    if n_rows == 0:
+        raise DataError("no instances: the table has no rows")
+    if ids.dtype == object:
+        ids = _plain_ids(ids)
+    if np.issubdtype(ids.dtype, np.floating) and np.isnan(ids).any():
+        raise DataError(f"row {int(np.flatnonzero(np.isnan(ids))[0])} has no bag id")
+    starts = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
+    if len(np.unique(ids[starts])) == len(starts):
+        return None, np.append(starts, n_rows), ids[starts]
+    unique, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    rank = np.empty(len(unique), dtype=np.int64)
+    rank[np.argsort(first, kind="stable")] = np.arange(len(unique))
+    bag = rank[inverse]
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(bag))])
+    return np.argsort(bag, kind="stable"), offsets, ids[np.sort(first)]
+
+
+def check_columns(frame: Any, names: Sequence[Any]) -> None:
+    """Refuse names that are not exactly one column of the frame."""
+    columns = list(frame.columns)
+    for name in names:
+        if name not in columns:
+            raise DataError(f"the frame has no column {name!r}; its columns are {columns}")
+        if columns.count(name) > 1:
+            raise DataError(f"the frame has the column {name!r} {columns.count(name)} times; rename or drop one")
+
+
+def frame_features(frame: Any, names: Sequence[Any]) -> NDArray[np.float32]:
+    """Read the feature columns (n, d); the error names the column and row that is not a number."""
+    if not names:
+        raise DataError("the frame has no feature columns")
+    check_columns(frame, names)
+    columns = []
+    for name in names:
+        try:
+            column = frame[name].to_numpy(dtype=np.float32, na_value=np.nan)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"column {name!r} is not numeric ({error}); drop it or name the feature columns") from error
+        bad = np.flatnonzero(~np.isfinite(column))
+        if len(bad):
+            raise DataError(f"column {name!r}, row {bad[0]} is missing or not finite; fill it or drop the row")
+        columns.append(column)
+    return np.ascontiguousarray(np.stack(columns, axis=1))
+
+
+def one_per_bag(column: Any, rows: NDArray[np.int64], offsets: NDArray[np.int64], ids: NDArray[Any]) -> NDArray[Any]:
+    """The value of a column in each bag's first row (m,); later rows repeat it or are missing.
+
+    Parameters
+    ----------
+    column : pandas.Series
+        One value per instance.
+    rows : (n,) int
+        The column's rows, bag after bag.
+    offsets : (m + 1,) int
+        Where each bag starts in `rows`.
+    ids : (m,)
+        What an error calls the bags.
+    """
+    values = column.to_numpy(dtype=object)[rows]
+    missing = column.isna().to_numpy()[rows]
+    first = values[offsets[:-1]]
+    expected = np.repeat(first, np.diff(offsets))
+    differ = np.flatnonzero(~missing & np.fromiter(map(_differ, values, expected), bool))
+    if len(differ):
+        k = int(differ[0])
+        bag = int(np.searchsorted(offsets, k, side="right")) - 1
+        raise DataError(
+            f"bag {ids[bag].item()!r}, row {rows[k]}: {column.name} is {values[k]!r}, but {expected[k]!r} in the bag's "
+            "first row; all rows of a bag must agree"
+        )
+    first[missing[offsets[:-1]]] = None
+    return first
+
+
+def _differ(a: Any, b: Any) -> bool:
+    return a is not b and not (np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b)
+
+
+def _plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
+    """Integers or strings out of an object array, as pandas gives it."""
+    missing = np.flatnonzero((ids == np.array(None)) | (ids != ids))
+    if len(missing):
+        raise DataError(f"row {missing[0]} has no bag id")
+    try:
+        numbers = ids.astype(np.int64)
+    except (TypeError, ValueError, OverflowError):
+        return ids.astype(str)
+    return numbers if np.array_equal(numbers.astype(object), ids) else ids.astype(str)

@@ -1,0 +1,62 @@
+"""mipl predict: the model's classes, compared with the file's labels by name."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import mipl
+
+
+@pytest.fixture
+def model(run, animals):
+    run("fit", "train.csv", "-m", "PL-kNN", "--out", "m.mipl", "--quiet")
+
+
+def test_each_bag_has_its_label_the_second_best_and_the_probability_of_every_class(run, animals, model, rows, tmp_path):
+    run("predict", "m.mipl", "new.csv", "--out", "p.csv")
+    found = rows("p.csv")
+    assert {row["bag_id"]: row["predicted"] for row in found} == animals
+    proba = mipl.load_model(tmp_path / "m.mipl").predict_proba(mipl.load(tmp_path / "new.csv"))
+    for row, p in zip(found, proba, strict=True):
+        assert [float(row[f"p({name})"]) for name in ("ant", "bee", "cat")] == pytest.approx(p, abs=1e-6)
+        assert float(row["probability"]) == pytest.approx(max(p), abs=1e-6)
+        assert float(row["second_probability"]) == pytest.approx(np.sort(p)[-2], abs=1e-6)
+        assert row["second_label"] != row["predicted"]
+    assert "instance" not in found[0]
+
+
+def test_accuracy_is_by_name_and_a_class_that_the_model_lacks_is_a_mistake(run, animals, model, tmp_path):
+    answer = json.loads(run("predict", "m.mipl", "new.csv", "--json").stdout)
+    assert (answer["bags"], answer["accuracy"]) == (4, 1.0)
+    text = (tmp_path / "new.csv").read_text()
+    (tmp_path / "dog.csv").write_text(text.replace("cat", "dog"))
+    answer = json.loads(run("predict", "m.mipl", "dog.csv", "--json").stdout)
+    assert answer["accuracy"] == 0.5
+    assert [row["truth"] for row in answer["predictions"]] == ["bee", "dog", "dog", "bee"]
+
+
+def test_a_file_without_labels_needs_no_names_of_the_models(run, animals, model, tmp_path):
+    (tmp_path / "plain.csv").write_text("bag_id,candidates,length,width\nx,1|2,10,10\ny,1,20,20\n")
+    done = run("predict", "m.mipl", "plain.csv", "--json")
+    assert [row["predicted"] for row in json.loads(done.stdout)["predictions"]] == ["bee", "cat"]
+    assert json.loads(done.stdout)["accuracy"] is None
+
+
+def test_columns_are_found_by_name(run, animals, model, tmp_path):
+    (tmp_path / "turned.csv").write_text("bag_id,candidates,width,length\nx,a|b,10,10\ny,a,20,20\n")
+    answer = json.loads(run("predict", "m.mipl", "turned.csv", "--json").stdout)
+    assert [row["predicted"] for row in answer["predictions"]] == ["bee", "cat"]
+    (tmp_path / "other.csv").write_text("bag_id,candidates,width,weight\nx,a|b,10,10\ny,a,20,20\n")
+    assert "'weight'" in run("predict", "m.mipl", "other.csv", code=2).stderr
+
+
+def test_the_table_shows_twenty_bags_and_says_how_many_more_there_are(run, tmp_path):
+    run("fit", "digits", "-m", "PL-kNN", "--out", "m.mipl")
+    done = run("predict", "m.mipl", "digits")
+    assert "... and 130 more; use --out FILE.csv for all" in done.stderr
+    header, *lines = [line for line in done.stdout.splitlines() if line.strip() and "─" not in line]
+    assert header.split() == ["bag", "id", "predicted", "probability", "second", "label", "truth"]
+    assert len(lines) == 20

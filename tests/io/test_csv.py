@@ -1,0 +1,67 @@
+"""CSV files: spreadsheets as people make them, names that cannot be columns, and any text at all."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from io_support import load_or_refuse, same_folder
+
+import mipl
+from mipl.errors import DataError
+
+
+def test_a_spreadsheet_with_scattered_rows_and_blanks_is_read(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("bag_id,label,candidates,width,height\nb,,owl | wren,1,2\na,owl,owl,3,4\nb,,,5,6\n")
+    ds = mipl.load(path)
+    assert ds.bag_ids.tolist() == ["b", "a"]
+    assert [bag.tolist() for bag in ds.bags] == [[[1, 2], [5, 6]], [[3, 4]]]
+    assert ds.classes.tolist() == ["owl", "wren"]
+    assert ds.labels.tolist() == [-1, 0]
+    assert ds.bags.feature_names == ("width", "height")
+
+
+def test_feature_names_are_the_column_names(tmp_path):
+    bags = mipl.Bags(np.ones((2, 2)), [0, 1, 2], feature_names=["body mass, g", "wing"])
+    path = mipl.MIPLDataset(bags, [{"owl", "wren"}, {"owl"}]).save(tmp_path / "x.csv")
+    with path.open(newline="") as file:
+        assert next(csv.reader(file)) == ["bag_id", "candidates", "body mass, g", "wing"]
+
+
+@pytest.mark.parametrize("name", ["bag_id", "candidates", "label", "instance_label", "group", "two\nlines", 'a "b"'])
+def test_a_feature_name_that_cannot_be_a_column_is_refused(tmp_path, name):
+    bags = mipl.Bags(np.ones((2, 2)), [0, 1, 2], feature_names=["wing", name])
+    with pytest.raises(DataError, match="cannot be a CSV column; rename it or save as"):
+        mipl.MIPLDataset(bags, [{"owl", "wren"}, {"owl"}]).save(tmp_path / "x.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+cell = st.one_of(
+    st.sampled_from(["", "a", "a|b", "1", "-2.5", "nan", "1e999", '"', "é", "#", "x y"]), st.text(max_size=4)
+)
+
+
+@given(
+    header=st.lists(
+        st.sampled_from(["bag_id", "candidates", "label", "instance_label", "f0", "f1", ""]), min_size=0, max_size=6
+    ),
+    rows=st.lists(st.lists(cell, max_size=6), max_size=5),
+    mark=st.sampled_from(["", "# mipl {}\n", '# mipl {"classes": ["a", 1]}\n', "# mipl [\n", "\ufeff"]),
+)
+@same_folder
+def test_any_text_as_csv_gives_a_data_set_or_a_clear_error(tmp_path, header, rows, mark):
+    path = tmp_path / "fuzz.csv"
+    path.write_text(mark + "\n".join(",".join(r) for r in [header, *rows]), encoding="utf-8", errors="replace")
+    load_or_refuse(path)
+
+
+@given(content=st.binary(max_size=200))
+@same_folder
+def test_any_bytes_as_csv_give_a_data_set_or_a_clear_error(tmp_path, content):
+    path = tmp_path / "fuzz.csv"
+    path.write_bytes(b"bag_id,candidates,f0\n" + content)
+    load_or_refuse(path)

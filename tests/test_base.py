@@ -1,0 +1,199 @@
+"""MIPLClassifier: what the base class does for every method."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+
+from mipl.bags import Bags
+from mipl.base import MIPLClassifier, restrict_to_candidates
+from mipl.checks import small_dataset, small_problem
+from mipl.dataset import MIPLDataset
+from mipl.errors import DataError, ParameterError
+
+
+class Nearest(MIPLClassifier):
+    """Classes by the largest feature of the bag's mean: enough to tell right from wrong by hand."""
+
+    _parameter_constraints = {"fail": ["boolean"]}  # noqa: RUF012
+
+    def __init__(self, *, fail: bool = False) -> None:
+        self.fail = fail
+
+    def _fit(self, bags, candidates):
+        if self.fail:
+            raise RuntimeError("out of luck")
+        self.n_classes_ = candidates.shape[1]
+
+    def _predict_proba(self, bags):
+        score = np.exp(3 * bags.mean(bags.instances)[:, : self.n_classes_])
+        return score / score.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("implemented", [(), ("_fit",), ("_predict_proba",)])
+def test_a_method_that_leaves_out_what_it_must_implement_cannot_be_made(implemented):
+    cls = type("Half", (MIPLClassifier,), {name: lambda self, *args: None for name in implemented})
+    with pytest.raises(TypeError, match="abstract"):
+        cls()
+
+
+def test_a_failed_fit_leaves_no_half_fitted_model():
+    ds = small_dataset()
+    model = Nearest().fit(ds)
+    with pytest.raises(RuntimeError, match="out of luck"):
+        model.set_params(fail=True).fit(ds)
+    with pytest.raises(NotFittedError):
+        model.predict(ds)
+
+
+def test_refused_input_leaves_the_fitted_model_as_it_was():
+    ds = small_dataset()
+    model = Nearest().fit(ds)
+    before = model.predict_proba(ds)
+    with pytest.raises(DataError):
+        model.fit(ds.bags, ds.candidates[1:])
+    with pytest.raises(ParameterError):
+        model.set_params(fail="yes").fit(ds)
+    assert np.array_equal(model.predict_proba(ds), before)
+
+
+def test_a_model_fitted_on_a_data_set_answers_with_its_class_names():
+    ds = small_dataset()
+    model = Nearest().fit(ds)
+    assert model.classes_.tolist() == ["cat", "ant", "bee"]
+    assert set(model.predict(ds)) <= {"cat", "ant", "bee"}
+    assert np.array_equal(model.predict(ds), ds.classes[model.predict_proba(ds).argmax(axis=1)])
+
+
+def test_candidates_beside_a_data_set_are_taken_with_its_class_names():
+    ds = small_dataset()
+    everything = np.ones_like(ds.candidates)
+    model = Nearest().fit(ds, everything)
+    assert model.classes_.tolist() == ds.classes.tolist()
+    np.testing.assert_allclose(model.resolve(ds, everything), model.predict_proba(ds), rtol=1e-6)
+
+
+def test_resolve_matches_the_classes_of_a_data_set_by_name():
+    ds = small_dataset()
+    model = Nearest().fit(ds)
+    order = [2, 0, 1]  # the same classes in another order
+    turned = MIPLDataset(ds.bags, ds.candidates[:, order], classes=ds.classes[order])
+    assert np.array_equal(model.resolve(turned), model.resolve(ds))
+
+
+def test_a_model_without_class_names_takes_a_data_sets_columns_by_position():
+    ds = small_dataset()
+    model = Nearest().fit(ds.bags, ds.candidates)
+    named = Nearest().fit(ds)
+    assert np.array_equal(model.resolve(ds), named.resolve(ds))
+    assert model.score(ds) == named.score(ds)
+    wider = MIPLDataset(
+        ds.bags, np.pad(ds.candidates, ((0, 0), (0, 1))), classes=["a", "b", "c", "d"], labels=ds.labels
+    )
+    for ask in (model.resolve, model.score):
+        with pytest.raises(DataError, match="fitted with 3 classes without names, the data set has 4"):
+            ask(wider)
+
+
+def test_score_is_the_share_of_right_bags():
+    bags, candidates, labels = small_problem()
+    names = np.array(["x", "y", "z"])
+    model = Nearest().fit(bags, candidates, classes=names)
+    labels = np.where(np.arange(len(bags)) < 5, (labels + 1) % 3, labels)  # some are wrong
+    right = model.predict(bags) == names[labels]
+    assert 0 < right.mean() < 1
+    for y in (labels, labels.tolist(), names[labels], names[labels].tolist(), pd.Series(names[labels])):
+        assert model.score(bags, y) == right.mean()
+    weight = np.arange(len(bags))
+    assert model.score(bags, labels, sample_weight=weight) == pytest.approx((right @ weight) / weight.sum())
+
+
+def test_score_by_candidates_is_the_share_of_bags_predicted_inside_their_set():
+    bags, candidates, _ = small_problem()
+    names = np.array(["x", "y", "z"])
+    model = Nearest().fit(bags, candidates, classes=names)
+    candidates = np.where(np.arange(len(bags))[:, None] < 9, ~candidates, candidates)  # some miss the true label
+    inside = candidates[np.arange(len(bags)), model.predict_proba(bags).argmax(axis=1)].mean()
+    assert 0 < inside < 1
+    sets = [names[row].tolist() for row in candidates]
+    for y in (candidates, sets, [set(s) for s in sets], pd.Series(["|".join(s) for s in sets])):
+        assert model.score(bags, y) == inside
+
+
+def test_cross_validation_takes_joined_candidate_sets():
+    bags, candidates, _ = small_problem()
+    joined = pd.Series(["|".join(np.array(["x", "y", "z"])[row]) for row in candidates])
+    assert np.isfinite(cross_val_score(Nearest(), bags, joined, cv=3, error_score="raise")).all()
+
+
+def unlabelled() -> MIPLDataset:
+    ds = small_dataset()
+    labels = [*ds.label_names()[:-1], None]
+    return MIPLDataset(ds.bags, ds.candidates, labels=labels, classes=ds.classes, bag_ids=ds.bag_ids)
+
+
+def strangers() -> MIPLDataset:
+    ds = small_dataset()
+    classes = ["cat", "ant", "dog"]
+    return MIPLDataset(ds.bags, ds.candidates, labels=ds.labels, classes=classes, bag_ids=ds.bag_ids)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda m: m.score(unlabelled()), "bag 'animal-23' has no true label; leave it out"),
+        (lambda m: m.score(strangers()), r"bag 'animal-2' has the label 'dog', which is not among the classes"),
+        (lambda m: m.resolve(strangers()), r"bag 'animal-\d' has the candidate 'dog', which is not among the classes"),
+        (lambda m: m.score(small_dataset(), ["cat"]), "1 labels for 24 bags; there must be one per bag"),
+        (lambda m: m.score(small_dataset(), 3), "cannot read labels from int; pass one label or candidate set per bag"),
+        (lambda m: m.score(small_dataset(), sample_weight=[1, 2]), r"shape \(2,\) for 24 bags; there must be one"),
+        (lambda m: m.score(small_dataset().bags), r"no labels: pass score\(bags, labels\)"),
+        (lambda m: m.resolve(small_dataset().bags), r"no candidates: pass resolve\(bags, candidates\)"),
+        (lambda m: m.fit(small_dataset().bags), r"no candidates: pass fit\(bags, candidates\)"),
+        (
+            lambda m: m.fit(small_dataset(), small_dataset().candidates & (np.arange(24) != 5)[:, None]),
+            "bag 'animal-5' has no candidate label",
+        ),
+        (lambda m: m.predict([np.ones((2, 3))]), "the bags have 3 features, the model was fitted with 4"),
+    ],
+)
+def test_errors_name_the_bag_and_the_remedy(ask, message):
+    model = Nearest().fit(small_dataset())
+    with pytest.raises(DataError, match=message):
+        ask(model)
+
+
+def test_columns_are_matched_by_name_where_both_sides_have_names():
+    ds = small_dataset()
+    model = Nearest().fit(ds)
+    expected = model.predict_proba(ds)
+    names = list(ds.bags.feature_names)
+    turned = ds.bags.select_features(names[::-1])
+    assert not np.array_equal(turned.instances, ds.bags.instances)
+    assert np.array_equal(model.predict_proba(turned), expected)
+    unnamed = Bags(ds.bags.instances, ds.bags.offsets)
+    assert np.array_equal(model.predict_proba(unnamed), expected)
+    nameless = Nearest().fit(unnamed, ds.candidates)
+    assert not hasattr(nameless, "feature_names_in_")
+    assert np.array_equal(nameless.predict_proba(ds), expected)
+
+
+def test_a_feature_that_is_missing_or_unknown_is_named():
+    ds = small_dataset()
+    model = Nearest().fit(ds)
+    with pytest.raises(
+        DataError, match="the model has the feature 'age', the bags have not; they have 'width', 'height'"
+    ):
+        model.predict(ds.bags.select_features(["width", "height", "weight"]))
+    wider = Bags(np.ones((2, 5)), [0, 2], feature_names=["width", "height", "weight", "age", "sex"])
+    with pytest.raises(DataError, match="the bags have the feature 'sex', the model has not; leave it out"):
+        model.predict(wider)
+
+
+def test_restriction_keeps_ratios_and_falls_back_to_uniform():
+    proba = np.array([[0.2, 0.2, 0.6], [0.0, 1.0, 0.0]])
+    mask = np.array([[True, True, False], [True, False, True]])
+    np.testing.assert_allclose(restrict_to_candidates(proba, mask), [[0.5, 0.5, 0], [0.5, 0, 0.5]])

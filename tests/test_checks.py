@@ -1,0 +1,301 @@
+"""check_mipl_estimator passes what keeps the contract, and finds each way of breaking it."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.utils._param_validation import Interval
+
+from mipl.bags import as_bags
+from mipl.base import MIPLClassifier
+from mipl.checks import check_mipl_estimator, mipl_checks, small_dataset, small_problem
+from mipl.compute import seed_of
+from mipl.dataset import MIPLDataset
+
+
+class Centroids(MIPLClassifier):
+    """A correct method that the broken ones below start from: classes by the distance to the mean of their bags."""
+
+    _parameter_constraints: ClassVar = {
+        "scale": [Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(self, *, scale: float = 1.0, random_state: Any = 0) -> None:
+        self.scale = scale
+        self.random_state = random_state
+
+    def _fit(self, bags, candidates):
+        weight = candidates / candidates.sum(axis=0)
+        jitter = np.random.default_rng(seed_of(self.random_state)).standard_normal((candidates.shape[1], 1))
+        self.centres_ = weight.T @ bags.mean(bags.instances.astype(np.float64)) + 1e-3 * jitter
+
+    def _predict_proba(self, bags):
+        means = bags.mean(bags.instances.astype(np.float64))
+        squares = ((means[:, None] - self.centres_) ** 2).sum(axis=2)
+        return softmax(-self.scale * squares, axis=1)
+
+
+class Wrapper(MIPLClassifier):
+    """A correct wrapper: it takes its learner by position."""
+
+    _parameter_constraints: ClassVar = {
+        "learner": [MIPLClassifier],
+        "power": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(self, learner: MIPLClassifier, *, power: int = 1) -> None:
+        self.learner = learner
+        self.power = power
+
+    def _fit(self, bags, candidates):
+        self.learner_ = clone(self.learner).fit(bags, candidates)
+
+    def _predict_proba(self, bags):
+        proba = self.learner_.predict_proba(bags) ** self.power
+        return proba / proba.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    "good", [Centroids(), Centroids(scale=3.0), Wrapper(Centroids()), Wrapper(Wrapper(Centroids()))]
+)
+def test_a_correct_method_passes(good):
+    check_mipl_estimator(good)
+
+
+# -------------------------------------------------------------------- broken constructors and parameters
+
+
+class LogicInInit(Centroids):
+    def __init__(self, *, scale: float = 1.0, random_state: Any = 0) -> None:
+        super().__init__(random_state=random_state)
+        self.scale = 2.0
+
+
+class StateInInit(Centroids):
+    def __init__(self, *, scale: float = 1.0, random_state: Any = 0) -> None:
+        super().__init__(scale=scale, random_state=random_state)
+        self.cache = {}
+
+
+class ByPosition(Centroids):
+    def __init__(self, scale: float = 1.0, *, random_state: Any = 0) -> None:
+        super().__init__(scale=scale, random_state=random_state)
+
+
+class SecondByPosition(Wrapper):
+    def __init__(self, learner: MIPLClassifier, power: int = 1) -> None:
+        super().__init__(learner, power=power)
+
+
+class ChangesWhatIsSet(Centroids):
+    def set_params(self, **params):
+        return super().set_params(**{name: float(value) + 0.0 for name, value in params.items()})
+
+
+class ChangesParameter(Centroids):
+    def _fit(self, bags, candidates):
+        super()._fit(bags, candidates)
+        self.scale = self.scale + 1
+
+
+class FitsItsParameter(Wrapper):
+    def _fit(self, bags, candidates):
+        self.learner_ = self.learner.fit(bags, candidates)
+
+
+class NoConstraint(Centroids):
+    _parameter_constraints: ClassVar = {"random_state": ["random_state"]}
+
+
+class ConstraintOfNothing(Centroids):
+    _parameter_constraints: ClassVar = {**Centroids._parameter_constraints, "k": [Integral]}
+
+
+class AnyObject(Centroids):
+    _parameter_constraints: ClassVar = {**Centroids._parameter_constraints, "scale": "no_validation"}
+
+    def _predict_proba(self, bags):
+        return np.repeat(softmax(self.centres_[:, :1].T, axis=1), len(bags), axis=0)
+
+
+class OtherWords(Centroids):
+    _parameter_constraints: ClassVar = {**Centroids._parameter_constraints, "scale": "no_validation"}
+
+    def _fit(self, bags, candidates):
+        super()._fit(bags, candidates)
+        self.centres_ = self.centres_ * float(self.scale)
+
+
+class SeedMustBeInteger(Centroids):
+    _parameter_constraints: ClassVar = {**Centroids._parameter_constraints, "random_state": [Integral]}
+
+
+class SeedAtPrediction(Centroids):
+    def _predict_proba(self, bags):
+        shift = np.random.default_rng(seed_of(self.random_state)).random(len(self.classes_))
+        return softmax(np.log(super()._predict_proba(bags)) + shift, axis=1)
+
+
+# -------------------------------------------------------------------- broken answers
+
+
+class NotNormalised(Centroids):
+    def _predict_proba(self, bags):
+        return 2 * super()._predict_proba(bags)
+
+
+class IgnoresCandidates(Centroids):
+    def _resolve(self, bags, candidates):
+        return self._predict_proba(bags)
+
+
+class PredictsOtherwise(Centroids):
+    def predict(self, bags):
+        proba = self.predict_proba(bags)
+        return self.classes_[np.argmin(proba, axis=1)]
+
+
+class DependsOnOrder(Centroids):
+    def _predict_proba(self, bags):
+        return softmax(
+            np.log(super()._predict_proba(bags)) + np.arange(len(bags))[:, None] * (self.classes_ == 0), axis=1
+        )
+
+
+class LooksAtFirstInstance(Centroids):
+    def _predict_proba(self, bags):
+        return super()._predict_proba(as_bags([bag[:1] for bag in bags]))
+
+
+class Random(Centroids):
+    def _predict_proba(self, bags):
+        return softmax(np.random.default_rng().random((len(bags), len(self.classes_))), axis=1)
+
+
+class AnswersUnfitted(Centroids):
+    def predict_instances(self, bags):
+        return np.zeros((as_bags(bags).n_instances, len(getattr(self, "classes_", [0, 1, 2])) + 1))
+
+
+class UnfittedAttributeError(Centroids):
+    def resolve(self, bags, candidates=None):
+        return self._resolve(as_bags(bags), self._check_candidates(candidates, bags, len(bags)))
+
+
+class Remembers(Centroids):
+    def _fit(self, bags, candidates):
+        super()._fit(bags, candidates)
+        self._fits = getattr(self, "_fits", 0) + 1
+        self.centres_ = self.centres_ * self._fits
+
+
+class KeepsNames(Centroids):
+    def _forget(self):
+        pass
+
+
+# -------------------------------------------------------------------- broken names and files
+
+
+class DropsClassNames(Centroids):
+    def fit(self, bags, candidates=None, classes=None):
+        if isinstance(bags, MIPLDataset):
+            return super().fit(bags.bags, bags.candidates)
+        return super().fit(bags, candidates, classes)
+
+
+class DropsFeatureNames(Centroids):
+    def _fit(self, bags, candidates):
+        super()._fit(bags, candidates)
+        self.__dict__.pop("feature_names_in_", None)
+
+
+class ColumnsByPosition(Centroids):
+    def predict_proba(self, bags):
+        bags = as_bags(bags.bags if isinstance(bags, MIPLDataset) else bags)
+        return super().predict_proba([bag.copy() for bag in bags])
+
+
+class ForgetsState(Centroids):
+    def _fit(self, bags, candidates):
+        super()._fit(bags, candidates)
+        self._hidden = self.centres_
+
+    def _predict_proba(self, bags):
+        if not hasattr(self, "_hidden"):
+            return np.full((len(bags), 3), 1 / 3)
+        return super()._predict_proba(bags)
+
+
+class AcceptsAnyWidth(Centroids):
+    def _check_bags(self, bags):
+        bags = as_bags(bags.bags if isinstance(bags, MIPLDataset) else bags)
+        width = getattr(self, "n_features_in_", bags.n_features)
+        if bags.feature_names is None and bags.n_features > width:
+            bags = as_bags([bag[:, :width] for bag in bags])
+        return super()._check_bags(bags)
+
+
+BROKEN = [
+    (LogicInInit(), "__init__ changes or drops the parameter scale"),
+    (StateInInit(), r"__init__ sets \['cache'\], which are no parameters"),
+    (ByPosition(), "parameter scale is not keyword-only"),
+    (SecondByPosition(Centroids()), "parameter power is not keyword-only"),
+    (ChangesWhatIsSet(random_state=1), "set_params changes random_state"),
+    (ChangesParameter(), "fit changes the parameter scale"),
+    (FitsItsParameter(Centroids()), "fits its parameter learner"),
+    (NoConstraint(), "the parameter scale has no entry in _parameter_constraints"),
+    (Wrapper(NoConstraint()), "NoConstraint: the parameter scale has no entry"),
+    (ConstraintOfNothing(), r"_parameter_constraints names \['k'\], which are no parameters"),
+    (AnyObject(), "the parameter scale accepts any object"),
+    (OtherWords(), "any object ends in TypeError, not in ParameterError"),
+    (SeedMustBeInteger(), "random_state=None ends in ParameterError"),
+    (SeedAtPrediction(), "two predictions of one fit differ where random_state is None"),
+    (Wrapper(SeedAtPrediction()), "two predictions of one fit differ where learner__random_state is None"),
+    (NotNormalised(), "rows of predict_proba do not sum to one"),
+    (IgnoresCandidates(), "resolve gives mass to non-candidates"),
+    (PredictsOtherwise(), "predict is not the argmax of predict_proba"),
+    (DependsOnOrder(), "the order of bags matters"),
+    (LooksAtFirstInstance(), "the order inside a bag matters"),
+    (Random(random_state=0), "two predictions of one fit differ"),
+    (AnswersUnfitted(), "predict_instances accepts a model that is not fitted"),
+    (UnfittedAttributeError(), "resolve: a model that is not fitted ends in AttributeError"),
+    (Remembers(), "after a second fit depends on the first"),
+    (KeepsNames(), r"a second fit keeps \['feature_names_in_'\] of the first"),
+    (DropsClassNames(), "fit on a data set drops its class names"),
+    (DropsFeatureNames(), "feature_names_in_ is not what"),
+    (ColumnsByPosition(), "columns are matched by position"),
+    (ForgetsState(), "saving changes the result"),
+    (AcceptsAnyWidth(), "accepts other features than fitted"),
+]
+
+
+@pytest.mark.parametrize(("broken", "message"), BROKEN, ids=lambda v: v if isinstance(v, str) else type(v).__name__)
+def test_each_broken_promise_is_found(broken, message):
+    with pytest.raises(AssertionError, match=message):
+        check_mipl_estimator(broken)
+
+
+def test_every_check_finds_something():
+    """A check that no broken method fails could be empty."""
+    useless = {check.__name__ for check in mipl_checks()}
+    for broken, _ in BROKEN:
+        for check in [check for check in mipl_checks() if check.__name__ in useless]:
+            try:
+                check(clone(broken))
+            except Exception as error:  # a broken method may fail in any way; only the checks' own words count
+                if isinstance(error, AssertionError):
+                    useless.discard(check.__name__)
+    assert not useless
+
+
+def test_the_small_problem_can_be_learned():
+    bags, candidates, labels = small_problem()
+    assert Centroids(scale=10).fit(bags, candidates).score(bags, labels) > 0.9
+    assert Centroids(scale=10).fit(small_dataset()).score(small_dataset()) > 0.9

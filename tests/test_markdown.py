@@ -1,0 +1,87 @@
+"""Every Python block of the README and of the documentation runs as printed.
+
+The blocks of a file run one after the other in one namespace, in an empty folder. A block that cannot run everywhere
+says so, with the reason, in its fence: ```python skip="needs raw data".
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+_FENCE = re.compile(r"^```python(?P<info>[^\n]*)\n(?P<code>.*?)^```[ ]*$", re.DOTALL | re.MULTILINE)
+_SKIP = re.compile(r'skip="[^"]+"')
+
+#: Pages whose blocks do not run yet; an entry goes when its page is mended.
+UNFINISHED = {
+    f"docs/{name}.md": pytest.mark.xfail(reason=reason, strict=True, run=run)
+    for name, reason, run in [
+        ("baggp", "mipl, train and test are not defined on the page", True),
+        ("bench", "MyMethod is not defined on the page", True),
+        ("datasets", "mnist would be downloaded; X, y and bags are not defined on the page", False),
+        ("multi-instance-methods", "bags, y and train are not defined on the page", True),
+        ("partial-label-methods", "Z and candidates are not defined on the page", True),
+    ]
+}
+
+
+class Block(NamedTuple):
+    line: int
+    info: str
+    code: str
+
+
+def blocks(text: str) -> list[Block]:
+    return [
+        Block(text[: found.start("code")].count("\n"), found["info"].strip(), found["code"])
+        for found in _FENCE.finditer(text)
+    ]
+
+
+def pages() -> list[Any]:
+    """The pages of docs/ with Python blocks."""
+    return [
+        pytest.param(name, marks=[UNFINISHED[name]] if name in UNFINISHED else [])
+        for name in sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
+        if blocks((ROOT / name).read_text(encoding="utf-8"))
+    ]
+
+
+def run_page(name: str) -> dict[str, Any]:
+    """Run all blocks of a page, and give the names that they define."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks((ROOT / name).read_text(encoding="utf-8")):
+        assert not block.info or _SKIP.fullmatch(block.info), f"{name}:{block.line}: what does {block.info!r} mean?"
+        if not block.info:
+            # Leading empty lines make the line numbers of a traceback those of the page.
+            exec(compile("\n" * block.line + block.code, str(ROOT / name), "exec"), namespace)
+    return namespace
+
+
+@pytest.mark.parametrize("name", pages())
+def test_every_python_block_runs_as_printed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    run_page(name)
+
+
+def test_the_readme_runs_as_printed_and_prints_names_of_classes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    defined = run_page("README.md")
+    train, test = defined["train"], defined["test"]
+    predicted, resolved = re.findall(r"\[((?:'\d'\s*)+)\]", capsys.readouterr().out)
+    right = [a == b for a, b in zip(re.findall(r"\d", predicted), test.label_names(), strict=True)]
+    assert sum(right) > 0.8 * len(test)
+    right = [a == b for a, b in zip(re.findall(r"\d", resolved), train.label_names(), strict=True)]
+    assert sum(right) > 0.9 * len(train)
+    assert {path.name for path in tmp_path.iterdir()} == {"labels.csv", "labels.png", "model.mipl", "images.parquet"}
+
+
+def test_blocks_are_found_with_their_line_and_their_fence():
+    text = 'a\n```python\nx = 1\n```\n```sh\nls\n```\n\n```python skip="no data"\ny = 1\n\nz = 2\n```\n'
+    assert blocks(text) == [Block(2, "", "x = 1\n"), Block(9, 'skip="no data"', "y = 1\n\nz = 2\n")]

@@ -1,0 +1,134 @@
+"""Model files of older formats are read with the names of today, and answer as they did."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mipl
+from mipl.bags import Bags
+from mipl.persistence_migrations import migrate
+
+FILES = Path(__file__).parent / "data" / "models-format-1"
+
+
+@pytest.mark.parametrize("name", ["BagGP", "MIPLGP", "MIPLGP-uniform", "PL-kNN", "SURE", "VGPMIL"])
+def test_a_model_of_format_1_answers_as_when_it_was_saved(name, tmp_path):
+    model = mipl.load_model(FILES / f"{name}.mipl")
+    again = mipl.load_model(model.save(tmp_path / "again.mipl"))
+    with np.load(FILES / "expected.npz") as expected:
+        bags = Bags(expected["instances"], expected["offsets"])
+        for one in (model, again):
+            assert one.classes_.tolist() == ["cat", "ant", "bee"]
+            for method in ("predict_proba", "predict_instances"):
+                np.testing.assert_allclose(getattr(one, method)(bags), expected[f"{name} {method}"], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["BagGP", "MIPLGP", "MIPLGP-uniform", "PL-kNN", "SURE", "VGPMIL"])
+def test_a_model_of_format_1_has_the_parameters_of_today(name):
+    model = mipl.load_model(FILES / f"{name}.mipl")
+    assert vars(model).keys() >= set(model._get_param_names())
+    learner = getattr(model, "learner", model)
+    assert vars(learner).keys() >= set(learner._get_param_names())
+    assert repr(model)
+
+
+def estimator(path: str, **state: object) -> dict:
+    return {"$": "estimator", "class": path, "state": state}
+
+
+TREES = {
+    "a class that moved": (
+        estimator("mipl.baggp:BagGP", rank=5, weights_={"$": "array", "name": "0"}, strange_=0.1),
+        estimator(
+            "mipl.baggp.estimator:BagGP", rank=5, stacking_weights_={"$": "array", "name": "0"}, outlier_rate_=0.1
+        ),
+    ),
+    "renamed parameters and a seed that was not kept": (
+        estimator("mipl.miplgp:MIPLGP", length_scale=1.0, n_iter=2, lr=0.1, random_state=4, length_scale_=2.0),
+        estimator(
+            "mipl.miplgp.estimator:MIPLGP",
+            lengthscale=1.0,
+            max_iter=2,
+            learning_rate=0.1,
+            random_state=4,
+            lengthscale_=2.0,
+            seed_=4,
+        ),
+    ),
+    "a variant that was a class": (
+        estimator("mipl.miplgp:MIPLGPUniform", disambiguation="uniform"),
+        estimator("mipl.miplgp.estimator:MIPLGP", disambiguation="uniform"),
+    ),
+    "an embedded learner": (
+        estimator(
+            "mipl.pll.plknn:PLkNNBags",
+            embed="maxmin",
+            k=3,
+            random_state=1,
+            classes_=[0, 1],
+            learner_=estimator("mipl.pll.plknn:PLkNN", k=3, random_state=1, samples_=0),
+        ),
+        estimator(
+            "mipl.pll.embedding:EmbeddedPLL",
+            learner=estimator("mipl.pll.plknn:PLkNN", n_neighbors=3, random_state=1),
+            embed="maxmin",
+            classes_=[0, 1],
+            learner_=estimator("mipl.pll.plknn:PLkNN", n_neighbors=3, random_state=1, samples_=0),
+        ),
+    ),
+    "one learner per class": (
+        estimator(
+            "mipl.mil.vgpmil:VGPMILBags",
+            candidate_policy="any",
+            n_jobs=None,
+            n_inducing=5,
+            learners_=[estimator("mipl.mil.vgpmil:VGPMIL", n_inducing=5, mean_=0)],
+        ),
+        estimator(
+            "mipl.mil.ovr:OneVsRest",
+            learner=estimator("mipl.mil.vgpmil:VGPMIL", n_inducing=5),
+            candidate_policy="any",
+            n_jobs=None,
+            learners_=[estimator("mipl.mil.vgpmil:VGPMIL", n_inducing=5, mean_=0)],
+        ),
+    ),
+    "an estimator deep inside": (
+        estimator(
+            "own:Method",
+            parts={"$": "tuple", "items": [{"$": "dict", "items": {"a": [estimator("mipl.baggp:BagGP")]}}]},
+        ),
+        estimator(
+            "own:Method",
+            parts={"$": "tuple", "items": [{"$": "dict", "items": {"a": [estimator("mipl.baggp.estimator:BagGP")]}}]},
+        ),
+    ),
+    "a user's dictionary that looks like an estimator": (
+        {"$": "dict", "items": {"$": "estimator", "class": "mipl.baggp:BagGP", "state": "fine"}},
+        {"$": "dict", "items": {"$": "estimator", "class": "mipl.baggp:BagGP", "state": "fine"}},
+    ),
+    "another's class of the same parameters": (
+        estimator("own:Method", k=3, width_=1.0, n_iter=2),
+        estimator("own:Method", k=3, width_=1.0, n_iter=2),
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), TREES.values(), ids=TREES)
+def test_a_tree_of_format_1_is_rewritten(old, new):
+    before = copy.deepcopy(old)
+    assert migrate(old, 1) == new
+    assert old == before
+
+
+@pytest.mark.parametrize("tree", [tree for pair in TREES.values() for tree in pair])
+def test_a_tree_of_format_2_is_left_alone(tree):
+    assert migrate(tree, 2) is tree
+
+
+@pytest.mark.parametrize("tree", [new for _, new in TREES.values()])
+def test_a_second_migration_changes_nothing(tree):
+    assert migrate(tree, 1) == tree

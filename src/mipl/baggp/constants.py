@@ -57,8 +57,8 @@ EXPECTED_POSITIVE_SHARE = 0.1
 NEVER = -1e3
 #: Smallest prior probability of a candidate: the regression may be wrong, but not infinitely sure.
 MIN_PRIOR = 1e-8
-#: L-BFGS: pairs that it remembers, and the largest gradient entry at which it stops.
-LBFGS_HISTORY, LBFGS_GRADIENT = 10, 1e-3
+#: Largest entry of the whitened gradient at which L-BFGS stops.
+LBFGS_GRADIENT = 1e-3
 
 # ---------------------------------------------------------------- class offsets
 

@@ -29,13 +29,12 @@ instance carries with probability :math:`\rho`, the share of positives, and what
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import fmin_l_bfgs_b
 from torch import Tensor
 
 from mipl.bag_posterior import bag_evidence, instance_posterior, label_posterior, spread
@@ -44,13 +43,13 @@ from mipl.baggp.class_offsets import class_offsets
 from mipl.baggp.constants import (
     EXPECTED_POSITIVE_SHARE,
     LBFGS_GRADIENT,
-    LBFGS_HISTORY,
     MIN_PRIOR,
     NEVER,
     STAGES,
     Stage,
 )
 from mipl.baggp.model import Expert
+from mipl.lbfgs import minimize_lbfgs
 
 __all__ = ["LabelPrior", "fit_bag_likelihood", "likelihood_statistics"]
 
@@ -132,9 +131,16 @@ def _mode(
         penalty = (weights * weights).sum() / (2 * stage.variance)
         return value + penalty, gradient + weights / stage.variance
 
-    # In these coordinates the curvature at zero weights is nearly the identity.
+    # In the coordinates V, W = whitening * V, the curvature at zero weights is nearly the identity.
     whitening = (eigenvalues / len(bias) + 1 / stage.variance).rsqrt()[:, None]
-    return _minimise(objective, start, whitening, stage.iterations)
+
+    def whitened(V: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        value, gradient = objective(torch.from_numpy(V).to(start.device) * whitening)
+        return float(value), (gradient * whitening).cpu().numpy()
+
+    first = (start / whitening).cpu().numpy()
+    found = minimize_lbfgs(whitened, first, max_iter=stage.iterations, tol=LBFGS_GRADIENT)
+    return torch.from_numpy(found.point).to(start.device) * whitening
 
 
 class LabelPrior(NamedTuple):
@@ -197,23 +203,3 @@ def likelihood_statistics(
     # The long side last: BLAS is ten times slower on features' @ residual.
     gradient = (residual.T.to(block.features.dtype) @ block.features).T.double()
     return -log_likelihood - log_negative, gradient
-
-
-def _minimise(
-    objective: Callable[[Tensor], tuple[Tensor, Tensor]], start: Tensor, whitening: Tensor, iterations: int
-) -> Tensor:
-    """L-BFGS in the coordinates V, W = whitening * V."""
-
-    def flat(V: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        value, gradient = objective(torch.from_numpy(V.reshape(start.shape)).to(start.device) * whitening)
-        return float(value), (gradient * whitening).cpu().numpy().ravel()
-
-    x, _, _ = fmin_l_bfgs_b(
-        flat,
-        (start / whitening).cpu().numpy().ravel(),
-        m=LBFGS_HISTORY,
-        factr=0,
-        pgtol=LBFGS_GRADIENT,
-        maxiter=iterations,
-    )
-    return torch.from_numpy(x.reshape(start.shape)).to(start.device) * whitening

@@ -79,7 +79,7 @@ def fit_stacking(first: Tensor, second: Tensor, log_prior: Tensor) -> Stacking:
 
 
 def training_posterior(model: BagModel, blocks: Sequence[Block], held_out: HeldOut) -> Tensor:
-    """Posterior (m, q) of the training bags' labels: the geometric mean of held-out and in-sample answers, normalised."""
+    """Posterior (m, q) of the training bags' labels: the geometric mean of held-out and in-sample answers."""
     in_sample = torch.cat([model.answer(model.logits(block.features), block.offsets).probabilities for block in blocks])
     log_prior = torch.cat([block.log_prior for block in blocks])
     log_mean = 0.5 * (torch.log(model.stacking.probabilities(*held_out)) + torch.log(in_sample))

@@ -40,6 +40,8 @@ def estimator(path: str, **state: object) -> dict:
     return {"$": "estimator", "class": path, "state": state}
 
 
+MIPLGP_ADDED = {"sampling": "marginal", "engine": "exact", "n_landmarks": 500}
+
 TREES = {
     "a class that moved": (
         estimator("mipl.baggp:BagGP", rank=5, weights_={"$": "array", "name": "0"}, strange_=0.1),
@@ -57,11 +59,14 @@ TREES = {
             random_state=4,
             lengthscale_=2.0,
             seed_=4,
+            **MIPLGP_ADDED,
+            engine_="exact",
+            prior_root_=None,
         ),
     ),
     "a variant that was a class": (
         estimator("mipl.miplgp:MIPLGPUniform", disambiguation="uniform"),
-        estimator("mipl.miplgp.estimator:MIPLGP", disambiguation="uniform"),
+        estimator("mipl.miplgp.estimator:MIPLGP", disambiguation="uniform", **MIPLGP_ADDED),
     ),
     "an embedded learner": (
         estimator(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mipl.cli.answers import print_rows
+from mipl.cli.answers import print_rows, write_report
 from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, fit_method
 from mipl.cli.output import SUMMARY_COLUMNS, QuietOption, print_table, say
 
@@ -15,7 +15,7 @@ __all__ = ["demo"]
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the picture and the tables.")] = Path("demo"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for what is found.")] = Path("demo"),
     method: MethodOption = DEFAULT_METHOD,
     r: Annotated[int, typer.Option("--r", help="False positive labels per bag.")] = 1,
     quiet: QuietOption = False,
@@ -26,8 +26,8 @@ def demo(
     from mipl.resolving import explain, resolve
 
     out.mkdir(parents=True, exist_ok=True)
-    table, picture, saved = out / "resolved.csv", out / "resolved.png", out / "model.mipl"
-    for file in (table, picture, saved):
+    table, picture, page, saved = (out / name for name in ("resolved.csv", "resolved.png", "report.html", "model.mipl"))
+    for file in (table, picture, page, saved):
         check_writable(file)
     dataset = load("digits", r=r, seed=0)
     train, test = dataset.split(train_size=0.7, seed=0)
@@ -52,3 +52,4 @@ def demo(
     resolved.plot(picture)
     model.save(saved)
     say(f"written: {table}, {picture}, {saved}", quiet)
+    write_report(resolved, page, data="digits", model=model, quiet=quiet)

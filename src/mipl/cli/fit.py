@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from mipl.cli.answers import FileArgument
+from mipl.cli.decisions import DecisionsOption, decided
 from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, ParamOption, fit_method
 from mipl.cli.output import JsonOption, QuietOption, print_json, say
 
@@ -19,6 +20,7 @@ def fit(
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")],
     method: MethodOption = DEFAULT_METHOD,
     param: ParamOption = None,
+    decisions: DecisionsOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -27,7 +29,7 @@ def fit(
     from mipl.loading import load
 
     check_writable(out)
-    dataset = load(file)
+    dataset, _ = decided(load(file), decisions, quiet)
     model, seconds = fit_method(dataset, method, param, quiet or json)
     model.save(out)
     if json:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from mipl.cli.answers import FileArgument, OutOption, hand_over
+from mipl.cli.answers import FileArgument, OutOption, hand_over, write_report
+from mipl.cli.decisions import DecisionsOption, decided
 from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, ParamOption, fit_method
 from mipl.cli.output import JsonOption, QuietOption, working
 
@@ -17,6 +18,8 @@ __all__ = ["resolve"]
 def resolve(
     file: FileArgument,
     out: OutOption = None,
+    report: Annotated[Path | None, typer.Option("--report", help="Page to look at and to correct: .html.")] = None,
+    decisions: DecisionsOption = None,
     model: Annotated[Path | None, typer.Option("--model", help="Use this saved model instead of fitting one.")] = None,
     method: MethodOption = DEFAULT_METHOD,
     param: ParamOption = None,
@@ -24,6 +27,7 @@ def resolve(
     quiet: QuietOption = False,
 ) -> None:
     """Give every bag its most probable candidate, with a probability and the instance that carries the evidence."""
+    from mipl.io.atomic import check_writable
     from mipl.io.tables import check_table_path
     from mipl.loading import load
     from mipl.persistence import load_model
@@ -31,8 +35,12 @@ def resolve(
 
     if out is not None:
         check_table_path(out)
-    dataset = load(file)
+    if report is not None:
+        check_writable(report, (".html",))
+    dataset, taken = decided(load(file), decisions, quiet)
     fitted = fit_method(dataset, method, param, quiet or json)[0] if model is None else load_model(model)
     with working(f"resolving {len(dataset):,} bags", quiet or json):
         found = resolve_dataset(dataset, fitted)
     hand_over(found, found.rows() if json else None, out, quiet)
+    if report is not None:
+        write_report(found, report, data=file, model=fitted, quiet=quiet or json, decisions=taken)

@@ -1,11 +1,13 @@
 """Long CSV: one row per instance, for people with a spreadsheet.
 
-Columns: ``bag_id``, ``candidates`` (``"a|b"``), optionally ``label`` (empty where unknown), ``instance_label`` (class
-index, q for negative, -1 for unknown) and ``group`` (an integer); all others are features, and their names are the
-feature names; only ``f0, f1, ...`` stand for features without names. Rows of a bag may lie anywhere; candidates, label
-and group must agree in all of them or be empty after the first. What the columns would lose (a class that is nobody's
-candidate, an order of classes other than sorted, ids that only look like numbers, the shape of an instance, features
-that are indeed called ``f0, f1, ...``) stands in a first line ``# mipl {json}``, written only where it is needed.
+Columns: ``bag_id``, ``candidates`` (``"a|b"``, with votes or weights ``"a:3|b:1"``; empty where nothing is known, so
+that all classes are candidates; see `mipl.votes.read_entry` for names with a ``:``), optionally ``label`` (empty where
+unknown), ``instance_label`` (class index, q for negative, -1 for unknown) and ``group`` (an integer); all others are
+features, and their names are the feature names; only ``f0, f1, ...`` stand for features without names. Rows of a bag
+may lie anywhere; candidates, label and group must agree in all of them or be empty after the first. What the columns
+would lose (a class that is nobody's candidate, an order of classes other than sorted, the background class, ids that
+only look like numbers, the shape of an instance, features that are indeed called ``f0, f1, ...``) stands in a first
+line ``# mipl {json}``, written only where it is needed.
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from mipl.bags import Bags
+from mipl.candidates import bag_name
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.rows import group_rows
+from mipl.votes import join_votes, read_entry, split_vote
 
 __all__ = ["read", "write"]
 
@@ -39,7 +43,11 @@ def write(dataset: MIPLDataset, path: Path) -> None:
         for value in values.tolist():
             if value != value.strip() or not value or any(c in value for c in '|\n\r\0"'):
                 raise DataError(f"the {what} {value!r} cannot be written as CSV; rename it or save as .parquet")
-    joined = np.array(["|".join(names[row]) for row in dataset.candidates])
+    if dataset.candidate_weights is None:
+        joined = np.array(["|".join(names[row]) for row in dataset.candidates])
+    else:
+        pairs = zip(dataset.candidates, dataset.candidate_weights, strict=True)
+        joined = np.array([join_votes(names[row], weights[row]) for row, weights in pairs])
     columns: dict[str, Any] = {"bag_id": dataset.bags.spread(ids), "candidates": dataset.bags.spread(joined)}
     if dataset.labels is not None:
         known = np.where(dataset.labels >= 0, names[dataset.labels], "")
@@ -63,8 +71,13 @@ def _what_columns_lose(dataset: MIPLDataset) -> dict[str, Any]:
     extra: dict[str, Any] = {}
     if dataset.bags.feature_names == _unnamed(dataset.bags.n_features):
         extra["feature_names"] = "given"
-    if not used.all() or not np.array_equal(np.sort(implied), dataset.classes):
+    ambiguous = any(split_vote(name) is not None for name in dataset.classes.astype(str).tolist())
+    if ambiguous or not used.all() or not np.array_equal(np.sort(implied), dataset.classes):
         extra["classes"] = dataset.classes.tolist()
+    if dataset.candidate_weights is not None:
+        extra["weights"] = True
+    if dataset.background is not None:
+        extra["background"] = dataset.background
     if dataset.bag_ids.dtype.kind == "U" and _as_numbers(dataset.bag_ids.tolist()).dtype.kind != "U":
         extra["bag_id"] = "string"
     if dataset.bags.instance_shape != (dataset.bags.n_features,):
@@ -94,8 +107,12 @@ def read(path: Path) -> MIPLDataset:
         raise DataError(f"{path}: line {top + empty[0]} has no bag_id")
     order, offsets, bag_ids = group_rows(ids, len(flat))
     rows = np.arange(len(flat)) if order is None else order
+    cells = _one_a_bag(path, table, "candidates", top, rows, offsets, bag_ids)
+    # Where all candidates have weights, a part such as "a:1" is never a name, not even where a class is called so.
+    known = () if extra.get("weights") else set(map(str, extra["classes"])) if "classes" in extra else None
     candidates = [
-        c.split("|") if c.strip() else [] for c in _one_a_bag(path, table, "candidates", top, rows, offsets, bag_ids)
+        read_entry(f"{path}: {bag_name(i, bag_ids)}", cell, known) if cell.strip() else None
+        for i, cell in enumerate(cells)
     ]
     labels = None
     if "label" in header:
@@ -112,13 +129,14 @@ def read(path: Path) -> MIPLDataset:
     named = "feature_names" in extra or tuple(features) != _unnamed(len(features))
     return MIPLDataset(
         bags=Bags(flat[rows], offsets, extra.get("instance_shape"), features if named else None),
-        candidates=[[convert(label.strip()) for label in c] for c in candidates],
+        candidates=[_converted(entry, convert) for entry in candidates],
         labels=None if labels is None else [None if v is None else convert(v) for v in labels],
         classes=extra.get("classes"),
         instance_labels=instance_labels,
         bag_ids=bag_ids,
         name=path.stem,
         groups=groups,
+        background=extra.get("background"),
     )
 
 
@@ -209,11 +227,17 @@ def _one_a_bag(
     return first.tolist()
 
 
-def _label_converter(classes: list[Any] | None, candidates: list[list[str]]) -> Any:
+def _converted(entry: Any, convert: Any) -> Any:
+    if isinstance(entry, dict):
+        return {convert(label): weight for label, weight in entry.items()}
+    return None if entry is None else [convert(label) for label in entry]
+
+
+def _label_converter(classes: list[Any] | None, candidates: list[Any]) -> Any:
     if classes is not None:
         whole_numbers = bool(classes) and isinstance(classes[0], int)
     else:
-        whole_numbers = _as_numbers([c.strip() for labels in candidates for c in labels]).dtype.kind == "i"
+        whole_numbers = _as_numbers([label for entry in candidates for label in entry or ()]).dtype.kind == "i"
     return (lambda v: int(v) if _is_number(v) else v) if whole_numbers else str
 
 

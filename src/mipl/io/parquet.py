@@ -1,10 +1,11 @@
 """Parquet, the native format: one row per bag, readable by pandas, polars, DuckDB, Spark and Dask.
 
 Columns: ``bag_id`` (integer or string), ``instances`` (list of fixed-size lists of float), ``candidates`` (list of
-strings), ``label`` (string or null), and where they are known ``instance_labels`` (list of integers: class index, q
-for negative, -1 for unknown) and ``group`` (integer). What the columns cannot say (class order, instance shape, feature
-names, name) is JSON under the key ``mipl`` of the schema's metadata; a file without it, written by another tool, is
-read too.
+strings), ``label`` (string or null), and where they are known ``weights`` (list of float, one for each candidate),
+``instance_labels`` (list of integers: class index, q for negative, -1 for unknown) and ``group`` (integer). What the
+columns cannot say (class order, background class, instance shape, feature names, name) is JSON under the key ``mipl``
+of the schema's metadata; a file without it, written by another tool, is read too. Its ``candidates`` may be maps or
+structs from labels to weights, or strings ``"a:3|b:1"``; a null stands for a bag of which nothing is known.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ def write(dataset: MIPLDataset, path: Path) -> None:
         "candidates": pa.ListArray.from_arrays(counts, pa.array(names[members], pa.string())),
         "label": pa.array(label, pa.string()),
     }
+    if dataset.candidate_weights is not None:
+        given = dataset.candidate_weights[dataset.candidates]
+        columns["weights"] = pa.ListArray.from_arrays(counts, pa.array(given))
     if dataset.instance_labels is not None:
         columns["instance_labels"] = pa.ListArray.from_arrays(offsets, pa.array(dataset.instance_labels))
     if dataset.groups is not None:
@@ -50,6 +54,7 @@ def write(dataset: MIPLDataset, path: Path) -> None:
     extra = {
         "format": 1,
         "classes": dataset.classes.tolist(),
+        "background": dataset.background,
         "instance_shape": list(bags.instance_shape),
         "feature_names": bags.feature_names,
         "name": dataset.name,
@@ -75,7 +80,7 @@ def read(path: Path) -> MIPLDataset:
     instances, offsets = _instances(path, _whole(table, "instances"))
     classes: list[Any] = extra.get("classes", [])
     whole_numbers = bool(classes) and isinstance(classes[0], int)
-    candidates = [_restore(c, whole_numbers) for c in table["candidates"].to_pylist()]
+    candidates = _candidates(path, table, whole_numbers)
     labels = table["label"].to_pylist() if "label" in table.column_names else None
     return MIPLDataset(
         bags=Bags(instances, offsets, extra.get("instance_shape"), extra.get("feature_names")),
@@ -87,7 +92,27 @@ def read(path: Path) -> MIPLDataset:
         name=extra.get("name", path.stem),
         description=extra.get("description", ""),
         groups=table["group"].to_numpy() if "group" in table.column_names else None,
+        background=extra.get("background"),
     )
+
+
+def _candidates(path: Path, table: pa.Table, whole_numbers: bool) -> list[Any]:
+    """One entry per bag as `mipl.candidates.parse_votes` takes it; weights are joined to their candidates."""
+    entries = table["candidates"].to_pylist()
+    if pa.types.is_map(table["candidates"].type):
+        entries = [None if entry is None else dict(entry) for entry in entries]
+    weights = table["weights"].to_pylist() if "weights" in table.column_names else [None] * len(entries)
+    restored: list[Any] = []
+    for row, (entry, given) in enumerate(zip(entries, weights, strict=True)):
+        if given is not None:
+            if not isinstance(entry, list) or not isinstance(given, list) or len(entry) != len(given):
+                raise DataError(f"{path}: row {row} does not have one weight for each candidate")
+            entry = dict(zip(entry, given, strict=True))
+        if isinstance(entry, dict):
+            restored.append(dict(zip(_restore(list(entry), whole_numbers), entry.values(), strict=True)))
+        else:
+            restored.append(entry if entry is None or isinstance(entry, str) else _restore(entry, whole_numbers))
+    return restored
 
 
 def _metadata(path: Path, table: pa.Table) -> dict[str, Any]:
@@ -165,8 +190,6 @@ def _is_list(kind: pa.DataType) -> bool:
 
 def _restore(labels: Any, whole_numbers: bool) -> Any:
     """Class names are stored as strings; give integers back where the classes are integers."""
-    if labels is None:
-        return []
     if not whole_numbers:
         return labels
     return [int(v) if isinstance(v, str) and v.lstrip("-").isdecimal() else v for v in labels]

@@ -6,8 +6,8 @@ present parameters, and a *solve* that sees only their sums, taken in the order 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
 from operator import add
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from mipl.baggp.constants import BLOCK_INSTANCES, CHUNK_ROWS
 
-__all__ = ["Block", "cut", "thin_product", "total"]
+__all__ = ["Block", "cut", "thin_product", "total", "with_log_prior"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,12 @@ class Block:
         rows = torch.repeat_interleave(bags, self.sizes)
         offsets = torch.cat([self.offsets.new_zeros(1), self.sizes[bags].cumsum(0)])
         return Block(self.features[rows], offsets, self.log_prior[bags])
+
+
+def with_log_prior(blocks: Sequence[Block], log_prior: NDArray[np.float64]) -> list[Block]:
+    """The same blocks with other knowledge (m, q) of the labels."""
+    parts = torch.tensor(log_prior, device=blocks[0].features.device).split([block.n_bags for block in blocks])
+    return [replace(block, log_prior=part) for block, part in zip(blocks, parts, strict=True)]
 
 
 def cut(offsets: NDArray[np.int64], instances: int = BLOCK_INSTANCES) -> list[slice]:

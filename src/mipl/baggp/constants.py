@@ -88,6 +88,11 @@ INFORMATIVE_ODDS = 3.0
 #: Log odds below the best class at which an expert has nothing more to say against a class.
 MAX_LOG_ODDS = 30.0
 
+# ---------------------------------------------------------------- votes
+
+#: Prior on the strength of votes: mode one, votes taken as odds as they are, and precision of the logarithm.
+PRIOR_VOTE_STRENGTH, VOTE_STRENGTH_PRECISION = 1.0, 1.0
+
 # ---------------------------------------------------------------- memory and time
 
 #: Instances per block of bags: bounds the working arrays (n, q) and the kernel (n, M) of a block.

@@ -60,10 +60,9 @@ def held_out_evidence(
     """
     m, q = len(folds), blocks[0].log_prior.shape[1]
     result = HeldOut(*(torch.empty(m, q, dtype=torch.float64, device=eigenvalues.device) for _ in range(2)))
-    edges = np.cumsum([0, *(block.n_bags for block in blocks)])
     for fold in np.unique(folds):
         inside = torch.tensor(folds == fold)
-        parts = [inside[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        parts = inside.split([block.n_bags for block in blocks])
         kept = [block.select(~part) for block, part in zip(blocks, parts, strict=True) if not bool(part.all())]
         left_out = [block.select(part) for block, part in zip(blocks, parts, strict=True) if bool(part.any())]
         values = _rotate(kept, left_out, eigenvalues)
@@ -75,7 +74,7 @@ def held_out_evidence(
 
 
 def _rotate(kept: Sequence[Block], left_out: Sequence[Block], eigenvalues: Tensor) -> Tensor:
-    """Rotate the features of both in place so that the Gram matrix of `kept` is diagonal, and give the diagonal (R,)."""
+    """Rotate the features of both in place so that the Gram matrix of `kept` is diagonal, and return it (R,)."""
     chunks = (chunk for block in left_out for chunk in block.features.split(CHUNK_ROWS))
     gram = torch.diag(eigenvalues) - total(((chunk.T @ chunk).double(),) for chunk in chunks)[0]
     values, rotation = torch.linalg.eigh(gram)

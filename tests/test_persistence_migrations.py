@@ -42,7 +42,9 @@ def estimator(path: str, **state: object) -> dict:
 
 MIPLGP_ADDED = {"sampling": "marginal", "engine": "exact", "n_landmarks": 500}
 
-BAGGP_FITTED: dict = dict.fromkeys(("background_", "vote_strength_", "label_free_score_", "label_free_error_", "bag_digests_"))
+BAGGP_FITTED = dict.fromkeys(
+    ("background_", "vote_strength_", "label_free_score_", "label_free_error_", "bag_digests_")
+)
 TREES = {
     "a class that moved": (
         estimator("mipl.baggp:BagGP", rank=5, weights_={"$": "array", "name": "0"}, strange_=0.1),

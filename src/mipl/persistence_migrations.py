@@ -71,9 +71,20 @@ _ADDED = {_MIPLGP: {"seed_": "random_state"}}  # random_state was an integer, an
 #: Parameters that format 1 did not have, at the value that does what it did.
 _NEW_PARAMETERS: dict[str, dict[str, Any]] = {
     _MIPLGP: {"sampling": "marginal", "engine": "exact", "n_landmarks": 500},
+    _BAGGP: {"cross_fit": 0},
 }
 #: Fitted attributes that format 1 did not have, likewise.
-_NEW_ATTRIBUTES: dict[str, dict[str, Any]] = {_MIPLGP: {"engine_": "exact", "prior_root_": None}}
+_NEW_ATTRIBUTES: dict[str, dict[str, Any]] = {
+    _MIPLGP: {"engine_": "exact", "prior_root_": None},
+    # Nothing was cross-fitted, and the bags that the model was fitted on are not known to it.
+    _BAGGP: {
+        "background_": None,
+        "vote_strength_": None,
+        "label_free_score_": None,
+        "label_free_error_": None,
+        "bag_digests_": None,
+    },
+}
 
 
 def migrate(tree: Any, version: int) -> Any:

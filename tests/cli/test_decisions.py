@@ -22,9 +22,9 @@ def decide(folder, *lines):
 
 def test_a_few_decisions_tell_a_model_which_class_is_which(run, two, rows, tmp_path):
     decide(tmp_path, *(f"b{i},{'bee' if i % 2 else 'ant'}" for i in range(8)))
-    run("resolve", "two.csv", "-m", "PL-kNN", "-p", "k=3", "--decisions", "d.csv", "--out", "labels.csv")
+    run("resolve", "two.csv", "-m", "PL-kNN", "-p", "n_neighbors=3", "--decisions", "d.csv", "--out", "labels.csv")
     assert [row["label"] for row in rows("labels.csv")] == ["ant", "bee"] * 6
-    run("fit", "two.csv", "-m", "PL-kNN", "-p", "k=3", "--decisions", "d.csv", "--out", "m.mipl")
+    run("fit", "two.csv", "-m", "PL-kNN", "-p", "n_neighbors=3", "--decisions", "d.csv", "--out", "m.mipl")
     run("predict", "m.mipl", "two.csv", "--out", "predicted.csv")
     assert [row["predicted"] for row in rows("predicted.csv")] == ["ant", "bee"] * 6
 

@@ -16,7 +16,7 @@ def read(path) -> Page:
 
 def test_resolve_writes_a_page_beside_the_table(run, animals, rows, tmp_path):
     told = run(
-        "resolve", "train.csv", "-m", "PL-kNN", "-p", "k=3", "--out", "labels.csv", "--report", "page.html"
+        "resolve", "train.csv", "-m", "PL-kNN", "-p", "n_neighbors=3", "--out", "labels.csv", "--report", "page.html"
     ).stderr
     page = read(tmp_path / "page.html")
     assert {row[0]: page.data["names"][row[3][0]] for row in page.data["rows"]} == {
@@ -24,7 +24,7 @@ def test_resolve_writes_a_page_beside_the_table(run, animals, rows, tmp_path):
     }
     assert "train.csv" in page.text
     assert "mipl resolve train.csv -m PL-kNN -p k=3 --out labels.csv --report page.html" in page.text
-    assert "k=3" in page.text[page.text.index("parameters") :]
+    assert "n_neighbors=3" in page.text[page.text.index("parameters") :]
     assert "page written to page.html" in told
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import sys
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -12,8 +11,6 @@ import numpy as np
 import torch
 from gpytorch.kernels import Kernel
 from numpy.typing import NDArray
-from scipy.special import softmax
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from mipl.bags import Bags
@@ -27,10 +24,11 @@ from mipl.gp.kernels import is_scaled_matern, scaled_matern
 from mipl.gp.landmarks import median_distance
 from mipl.gp.low_rank import LowRankEngine
 from mipl.gp.matern import NUS
-from mipl.gp.montecarlo import class_probabilities, joint_class_probabilities, standard_normal_points
 from mipl.gp.posterior import Posterior, PosteriorState
+from mipl.miplgp.convergence import warn_of_residuals
 from mipl.miplgp.disambiguation import DISAMBIGUATIONS, initial_weights
 from mipl.miplgp.presets import paper_settings
+from mipl.miplgp.sampling import sampled_probabilities
 from mipl.progress import track
 
 __all__ = ["MIPLGP"]
@@ -332,7 +330,7 @@ class MIPLGP(MIPLClassifier):
             if self.tol > 0 and len(losses) > _PATIENCE and np.ptp(losses[-_PATIENCE:]) < self.tol * abs(losses[-1]):
                 break
         found = engine.condition(*((targets, noise) if rule.predicts_with_last else initial))
-        self._warn_of_residuals(residuals, found.residual)
+        warn_of_residuals(self, residuals, found.residual)
         self._keep(found.posterior)
         self.weights_ = weights
         self.loss_curve_ = np.array(losses)
@@ -380,71 +378,34 @@ class MIPLGP(MIPLClassifier):
             return median_distance(torch.tensor(X), torch.Generator().manual_seed(self.seed_))
         return float(self.lengthscale)
 
-    def _warn_of_residuals(self, residuals: list[float], last: float) -> None:
-        # linear_operator tests "less than"; the float32 mean may round up to the bound.
-        short = sum(r > 1.001 * self.cg_tol for r in residuals)
-        if short:
-            warnings.warn(
-                f"conjugate gradients stopped at a relative residual of {max(residuals):.2g}, "
-                f"above cg_tol={self.cg_tol}, in {short} of {len(residuals)} steps; "
-                f"raise max_cg_iter (now {self.max_cg_iter}) or preconditioner_size (now {self.preconditioner_size})",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        elif last > self.cg_tol:
-            warnings.warn(
-                f"the final solve stopped at a relative residual of {last:.2g}, above cg_tol={self.cg_tol}; "
-                f"raise max_cg_iter (now {self.max_cg_iter})",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-
     # ---------------------------------------------------------------- what is kept, and prediction
 
     def _keep(self, posterior: Posterior) -> None:
-        state = posterior.state
-        self.instances_ = state.instances
-        self.mean_ = state.mean
-        self.solution_ = state.solution
-        self.noise_ = state.noise
-        self.inverse_root_ = state.inverse_root
-        self.prior_root_ = state.prior_root
-        self.kernel_state_ = state.kernel_state
+        for name, value in posterior.state._asdict().items():
+            setattr(self, f"{name}_", value)
         if is_scaled_matern(posterior.kernel):
             self.lengthscale_ = posterior.kernel.base_kernel.lengthscale.item()
             self.outputscale_ = posterior.kernel.outputscale.item()
 
     def _posterior(self) -> Posterior:
-        state = PosteriorState(
-            instances=self.instances_,
-            mean=self.mean_,
-            solution=self.solution_,
-            noise=self.noise_,
-            inverse_root=self.inverse_root_,
-            prior_root=self.prior_root_,
-            kernel_state=self.kernel_state_,
-        )
+        state = PosteriorState(**{name: getattr(self, f"{name}_") for name in PosteriorState._fields})
         # Only the kernel's form matters here; its parameters are part of the state.
         kernel = self.kernel if self.kernel is not None else scaled_matern(self.nu, 1.0, 1.0)
         return Posterior(kernel, state, device=torch_device(self.device))
 
     def _probabilities(self, bags: Bags, n_classes: int) -> NDArray[np.float64]:
         """Class probabilities (n, n_classes) of the instances of bags, normalised over the first `n_classes`."""
-        first = slice(n_classes)
-        posterior, C = self._posterior(), len(self.mean_)
         with limit_threads(len(self.instances_), one_thread_up_to=_ONE_THREAD):
-            if self.sampling == "joint":
-                # Generators of their own: neither rule's draws depend on the other's.
-                start, draws = np.random.default_rng([self.seed_, 1]), np.random.default_rng([self.seed_, 2])
-                generator = torch.Generator().manual_seed(int(start.integers(2**31)))
-                mean, roots = posterior.sampling_roots(bags.instances, self.batch_size, generator, self.memory_budget)
-                normal = draws.standard_normal((C, roots.shape[2], self.n_samples), dtype=np.float32)
-                return joint_class_probabilities(mean[:, first], roots[first], normal[first])
-            if self.sampling == "mean":
-                return softmax(posterior.means(bags.instances, self.batch_size)[:, first], axis=1)
-            mean, variance = posterior.moments(bags.instances, self.batch_size)
-        points = standard_normal_points(self.n_samples, C, self.seed_)
-        return class_probabilities(mean[:, first], variance[:, first], points[:, first])
+            return sampled_probabilities(
+                self._posterior(),
+                bags.instances,
+                self.sampling,
+                n_classes=n_classes,
+                n_samples=self.n_samples,
+                batch_size=self.batch_size,
+                memory_budget=self.memory_budget,
+                seed=self.seed_,
+            )
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.float64]:
         """Largest probability of each class among the bag's instances, normalised; its argmax is Eq. 12."""

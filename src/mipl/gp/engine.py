@@ -55,7 +55,7 @@ class Engine(Protocol):
 def choose_engine(n: int, n_landmarks: int, kernel: Kernel) -> Literal["exact", "low-rank"]:
     """What `engine="auto"` means: low rank where it is faster and possible.
 
-    That is for n > max(10 M, M^2 / 50) instances, M = `n_landmarks`, and an isotropic Matérn kernel with an outputscale.
+    That is for n > max(10 M, M^2 / 50) instances, M = `n_landmarks`, and a scaled isotropic Matérn kernel.
 
     >>> from mipl.gp.kernels import scaled_matern
     >>> choose_engine(1000, 500, scaled_matern(2.5, 1.0, 1.0)), choose_engine(9000, 500, scaled_matern(2.5, 1.0, 1.0))

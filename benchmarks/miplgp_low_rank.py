@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 from measure import measure, print_table
+from sklearn.preprocessing import MinMaxScaler
 
 import mipl
 from mipl.miplgp.presets import paper_settings
@@ -30,25 +31,33 @@ def cpu_seconds(call: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - start, result
 
 
+def scaled(bags: mipl.Bags, scaler: MinMaxScaler) -> mipl.Bags:
+    return mipl.Bags(scaler.transform(bags.instances).astype(np.float32), bags.offsets)
+
+
 def compare(name: str, args: argparse.Namespace) -> None:
     train, test = mipl.load(name, r=args.r).split(args.train_size, seed=0)
+    bags, test_bags = train.bags, test.bags
+    if args.minmax:
+        scaler = MinMaxScaler().fit(bags.instances)
+        bags, test_bags = scaled(bags, scaler), scaled(test_bags, scaler)
     settings = paper_settings(name) | {"max_iter": args.steps, "lengthscale": args.lengthscale}
     engines: list[dict[str, Any]] = [{"engine": "low-rank", "n_landmarks": M} for M in args.landmarks]
     rows = []
     for params in [{"engine": "exact"}, *engines]:
         model = mipl.MIPLGP(**(settings | params))
-        fit = measure(lambda model=model: cpu_seconds(lambda: model.fit(train.bags, train.candidates)))
+        fit = measure(lambda model=model: cpu_seconds(lambda: model.fit(bags, train.candidates)))
         row = [" ".join(map(str, params.values())), fit.seconds, fit.result[0], fit.peak_mib, model.lengthscale_]
         for rule in args.sampling:
             model.sampling = rule
-            seconds, predicted = cpu_seconds(lambda model=model: model.predict(test.bags))
+            seconds, predicted = cpu_seconds(lambda model=model: model.predict(test_bags))
             row += [seconds, float(np.mean(predicted == test.labels))]
         rows.append([*row, (rows[0] if rows else row)[2] / row[2]])
         print(rows[-1], flush=True)
     header = ["engine", "fit s", "fit CPU s", "peak MiB", "lengthscale"]
     for rule in args.sampling:
         header += [f"{rule} CPU s", "accuracy"]
-    threads, n = torch.get_num_threads(), train.bags.n_instances
+    threads, n = torch.get_num_threads(), bags.n_instances
     title = f"{name}, r = {args.r}: {n:,} training instances, {args.steps} steps, {threads} threads"
     print_table(title, [*header, "fit faster"], rows)
 
@@ -63,6 +72,7 @@ def main() -> None:
     parser.add_argument("--r", type=int, default=1)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--train-size", type=float, default=0.5)
+    parser.add_argument("--minmax", action="store_true", help="scale each feature to [0, 1] on the training bags")
     parser.add_argument("--landmarks", type=int, nargs="+", default=[500, 1000])
     parser.add_argument("--lengthscale", type=lengthscale, default="median")
     parser.add_argument("--sampling", nargs="+", default=["marginal", "mean"], choices=["marginal", "joint", "mean"])

@@ -133,3 +133,5 @@ def test_auto_takes_low_rank_for_many_instances_per_landmark_and_the_matern_kern
     assert choose_engine(1000, 100, scaled_matern(2.5, 1.0, 1.0)) == "exact"
     assert choose_engine(1001, 100, scaled_matern(2.5, 1.0, 1.0)) == "low-rank"
     assert choose_engine(1001, 100, own) == "exact"
+    assert choose_engine(20_000, 1000, scaled_matern(2.5, 1.0, 1.0)) == "exact"
+    assert choose_engine(20_001, 1000, scaled_matern(2.5, 1.0, 1.0)) == "low-rank"

@@ -85,7 +85,8 @@ class MIPLGP(MIPLClassifier):
     engine : {"exact", "low-rank", "auto"}, default="exact"
         Whether the processes have the kernel itself, at a cost that grows with n^2, or its Nyström approximation by
         landmarks, at a cost that grows with n. "low-rank" needs the default kernel. "auto" takes it for more than
-        10 `n_landmarks` training instances and the default kernel; `engine_` says what was taken.
+        10 M and M^2 / 50 training instances, M = `n_landmarks`, if the kernel is the default one; `engine_` says what
+        was taken.
     n_landmarks : int, default=500
         Landmarks of the low-rank engine, found by k-means; fewer where there are fewer distinct instances.
     alpha_eps : float, default=1e-4

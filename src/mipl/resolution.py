@@ -50,6 +50,8 @@ class Resolution:
         The true labels as far as they are known, None where not.
     method : str, default=""
         Name of the method that answered.
+    instance_ids : (n,) integers or strings, or None, default=None
+        What the instances are called. None: they are counted.
     version : str, default=mipl.__version__
         Version of mipl that answered.
     seconds : float, default=0.0
@@ -72,6 +74,7 @@ class Resolution:
     candidates: NDArray[np.bool_] | None = None
     truth: Array | None = None
     method: str = ""
+    instance_ids: Array | None = None
     version: str = __version__
     seconds: float = 0.0
 
@@ -83,6 +86,7 @@ class Resolution:
             "instance_probabilities": (n, q + 1),
             "candidates": (m, q),
             "truth": (m,),
+            "instance_ids": (n,),
         }
         for name, shape in shapes.items():
             array = getattr(self, name)
@@ -180,6 +184,7 @@ class Resolution:
             instance_probabilities=None if self.instance_probabilities is None else self.instance_probabilities[rows],
             candidates=None if self.candidates is None else self.candidates[index],
             truth=None if self.truth is None else self.truth[index],
+            instance_ids=None if self.instance_ids is None else self.instance_ids[rows],
         )
 
     def __repr__(self) -> str:
@@ -210,10 +215,30 @@ class Resolution:
         Parameters
         ----------
         path : str or Path
-            Its suffix chooses the format: .csv, .jsonl or .parquet, which has full precision; ``"-"`` is CSV on
-            standard output.
+            Its suffix chooses the format: .csv, .jsonl, .xlsx (needs openpyxl) or .parquet, which has full precision;
+            ``"-"`` is CSV on standard output.
         """
         return write_table(self._columns(), path)
+
+    def save_instances(self, path: str | Path) -> Path:
+        """Write one row per instance: its bag, its id or number in the bag, and the probability of each class.
+
+        Parameters
+        ----------
+        path : str or Path
+            Its suffix chooses the format, as in `save`. ``negative`` is the probability of no class.
+        """
+        if self.instance_probabilities is None:
+            raise DataError("the instances were not asked for; call explain(model, data) with instances=True")
+        numbers = np.arange(self.bags.n_instances) - self.bags.spread(self.offsets[:-1])
+        columns: dict[str, list[Any]] = {
+            "bag_id": self.bags.spread(self.bag_ids).tolist(),
+            "instance": numbers.tolist() if self.instance_ids is None else self.instance_ids.tolist(),
+        }
+        headings = [*(f"p({name})" for name in self.classes.tolist()), "negative"]
+        for heading, values in zip(headings, self.instance_probabilities.T, strict=True):
+            columns[heading] = values.tolist()
+        return write_table(columns, path)
 
     def plot(self, path: str | Path, n_bags: int = 8) -> Path:
         """Draw bags with their labels, the instance behind each framed.
@@ -253,6 +278,8 @@ class Resolution:
         }
         if self.instance_probabilities is not None:
             columns["instance"] = self.instance.tolist()
+            if self.instance_ids is not None:
+                columns["instance_id"] = self.instance_ids[self.offsets[:-1] + self.instance].tolist()
         if self.candidates is not None:
             columns["candidates"] = [self.classes[row].tolist() for row in self.candidates]
         if self.truth is not None:

@@ -12,13 +12,18 @@ from mipl.cli.output import print_json, print_table, say
 if TYPE_CHECKING:
     from mipl.resolution import Resolution
 
-__all__ = ["FileArgument", "ModelArgument", "OutOption", "hand_over", "print_rows"]
+__all__ = ["InstancesOption", "ModelArgument", "OutOption", "hand_over", "print_rows"]
 
-FileArgument = Annotated[str, typer.Argument(help="A data set file, or the name of a data set.")]
 ModelArgument = Annotated[Path, typer.Argument(help="A model file that 'mipl fit' wrote.")]
 OutOption = Annotated[
     Path | None,
-    typer.Option("--out", "-o", help="File for all answers: .csv, .jsonl or .parquet; - is standard output (CSV)."),
+    typer.Option(
+        "--out", "-o", help="File for all answers: .csv, .parquet, .jsonl or .xlsx; - is standard output (CSV)."
+    ),
+]
+InstancesOption = Annotated[
+    Path | None,
+    typer.Option("--instances", help="File for the probabilities of every instance: .csv, .parquet, .jsonl or .xlsx."),
 ]
 
 _SHOWN = 20

@@ -7,15 +7,17 @@ from typing import Annotated
 
 import typer
 
-from mipl.cli.answers import FileArgument
 from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, ParamOption, fit_method
+from mipl.cli.files import FilesArgument, Reading, reads_files
 from mipl.cli.output import JsonOption, QuietOption, print_json, say
 
 __all__ = ["fit"]
 
 
+@reads_files
 def fit(
-    file: FileArgument,
+    file: FilesArgument,
+    reading: Reading,
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")],
     method: MethodOption = DEFAULT_METHOD,
     param: ParamOption = None,
@@ -24,10 +26,9 @@ def fit(
 ) -> None:
     """Fit a method on bags with candidate labels and save the model."""
     from mipl.io.atomic import check_writable
-    from mipl.loading import load
 
     check_writable(out)
-    dataset = load(file)
+    dataset = reading.load(file, quiet or json).dataset
     model, seconds = fit_method(dataset, method, param, quiet or json)
     model.save(out)
     if json:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mipl.cli.answers import FileArgument, OutOption, hand_over
+from mipl.cli.answers import InstancesOption, OutOption, hand_over
 from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, ParamOption, fit_method
+from mipl.cli.files import FilesArgument, Reading, reads_files
 from mipl.cli.output import JsonOption, QuietOption, working
 
 __all__ = ["resolve"]
 
 
+@reads_files
 def resolve(
-    file: FileArgument,
+    file: FilesArgument,
+    reading: Reading,
     out: OutOption = None,
+    instances: InstancesOption = None,
     model: Annotated[Path | None, typer.Option("--model", help="Use this saved model instead of fitting one.")] = None,
     method: MethodOption = DEFAULT_METHOD,
     param: ParamOption = None,
@@ -25,14 +30,17 @@ def resolve(
 ) -> None:
     """Give every bag its most probable candidate, with a probability and the instance that carries the evidence."""
     from mipl.io.tables import check_table_path
-    from mipl.loading import load
     from mipl.persistence import load_model
     from mipl.resolving import resolve as resolve_dataset
 
-    if out is not None:
-        check_table_path(out)
-    dataset = load(file)
+    for path in (out, instances):
+        if path is not None:
+            check_table_path(path)
+    data = reading.load(file, quiet or json)
+    dataset = data.dataset
     fitted = fit_method(dataset, method, param, quiet or json)[0] if model is None else load_model(model)
     with working(f"resolving {len(dataset):,} bags", quiet or json):
-        found = resolve_dataset(dataset, fitted)
+        found = replace(resolve_dataset(dataset, fitted), instance_ids=data.instance_ids)
+    if instances is not None:
+        found.save_instances(instances)
     hand_over(found, found.rows() if json else None, out, quiet)

@@ -107,6 +107,13 @@ class Roles:
     features: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)  #: column -> why
 
+    @property
+    def usual(self) -> bool:
+        """Whether the columns have their usual names and none was left out, so that there is nothing to say."""
+        named = {"bag": self.bag, "candidates": self.candidates, "label": self.label}
+        own = all(name in (None, _ROLES[role]) for role, name in named.items())
+        return own and self.instance_id is None and not self.left_out
+
     def remark(self) -> str:
         """One line that says what was taken and what was left out."""
         parts = [

@@ -8,21 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from mipl.errors import DataError, UnavailableError
+from mipl.errors import DataError
 from mipl.io.columns import Columns
 from mipl.io.raw import RawBags
 from mipl.io.tabular import from_table
+from mipl.io.workbooks import openpyxl
 
-__all__ = ["openpyxl", "read"]
-
-
-def openpyxl() -> Any:
-    """The package that reads and writes workbooks, or an error that says how to get it."""
-    try:
-        import openpyxl as package
-    except ImportError as error:
-        raise UnavailableError("Excel files need openpyxl: pip install 'mipl[excel]'; or use .csv") from error
-    return package
+__all__ = ["read"]
 
 
 def read(data: bytes, where: str, columns: Columns) -> RawBags:

@@ -65,8 +65,8 @@ def read(
     opened = {name: [_open(file, size) for file in found] for name, found in bags.items()}
     colour = any(pixels.ndim == 3 for found in opened.values() for pixels in found)
     parts, ids = [], []
-    for name, found in opened.items():
-        pictures = [_coloured(pixels) if colour else pixels for pixels in found]
+    for name, pixels_of in opened.items():
+        pictures = [_coloured(pixels) if colour else pixels for pixels in pixels_of]
         if files:
             cut, names = _patches(folder / name, pictures[0], patch or _PATCH)
         else:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from mipl.errors import DataError
-from mipl.io.columns import Columns, Roles, absent
+from mipl.io.columns import Columns, Roles
 from mipl.io.labels import candidate_cell, label_cell
 from mipl.io.lists import edges, is_list, vectors, whole
 from mipl.io.raw import RawBags
@@ -62,8 +62,6 @@ def from_nested(
     if roles["candidates"] is not None:
         cells = whole(table, roles["candidates"]).to_pylist()
         sets = [_restore(candidate_cell(c, columns.candidates_sep, not extra), whole_numbers) for c in cells]
-    elif not extra and roles["label"] is None and bag is None:
-        raise absent(where, names, "candidates")
     if roles["label"] is not None:
         labels = _restore([label_cell(v) for v in whole(table, roles["label"]).to_pylist()], whole_numbers)
     used = {bag, instances, roles["candidates"], roles["label"], "instance_labels", "group"}

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mipl.bags import Bags
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
-from mipl.io.columns import Roles
+from mipl.io.columns import Roles, absent
 from mipl.io.problems import Problem
 
 __all__ = ["Loaded", "RawBags"]
@@ -57,6 +57,27 @@ class RawBags:
     problems: list[Problem] = field(default_factory=list)  #: errors that the reader met
     roles: Roles = field(default_factory=Roles)
     remarks: list[str] = field(default_factory=list)
+    column_names: Sequence[str] = ()  #: all columns of the table
+    files: NDArray[Any] | None = None  #: (m,) the file of each bag, where there are several
+
+    @classmethod
+    def from_dataset(cls, dataset: MIPLDataset, where: str) -> RawBags:
+        """The bags of a data set that was read already."""
+        return cls(
+            where=where,
+            name=dataset.name,
+            description=dataset.description,
+            values=dataset.bags.instances,
+            offsets=dataset.bags.offsets,
+            bag_ids=dataset.bag_ids,
+            candidates=dataset.candidate_sets(),
+            labels=dataset.label_names(),
+            classes=dataset.classes.tolist(),
+            instance_labels=dataset.instance_labels,
+            groups=dataset.groups,
+            instance_shape=dataset.bags.instance_shape,
+            feature_names=dataset.bags.feature_names,
+        )
 
     # ---------------------------------------------------------------- places
 
@@ -67,9 +88,10 @@ class RawBags:
     def place(self, row: int, column: int | None = None) -> str:
         """Where an instance is: by line and column in a file of lines, by bag and instance anywhere."""
         bag = self.bag_of(row)
+        file = self.where if self.files is None else self.files[bag]
         line = "" if self.lines is None else f"line {self.lines[row]}, "
         what = "" if column is None else f", {self.feature(column)}"
-        return f"{line}bag {self.bag_ids[bag].item()!r}, instance {row - self.offsets[bag]}{what}"
+        return f"{file}: {line}bag {self.bag_ids[bag].item()!r}, instance {row - self.offsets[bag]}{what}"
 
     def feature(self, column: int) -> str:
         """What a message calls a feature."""
@@ -89,18 +111,18 @@ class RawBags:
     def cell_problem(self, row: int, column: int) -> Problem:
         """What is wrong with a value that `bad_cells` names."""
         value = self.values[row, column]
-        where = f"{self.where}: {self.place(row, column)}"
+        where = self.place(row, column)
         if (row, column) in self.texts:
             text = self.texts[row, column]
             return Problem(
-                "not a number", "error", where, f"is {text!r}, not a number", "correct it, or pass missing='drop'"
+                "not a number", "error", where, f"{text!r} is not a number", "correct it, or pass missing='drop'"
             )
         if np.isnan(value):
             remedy = "fill it, or pass missing='drop' or missing='mean' (--missing drop|mean)"
-            return Problem("missing value", "error", where, "is missing", remedy)
+            return Problem("missing value", "error", where, "the value is missing", remedy)
         if np.isinf(value):
-            return Problem("infinite value", "error", where, f"is {value}", "replace it by a number")
-        message = f"is {value:g}, beyond the {_LARGEST:.2g} that float32 holds"
+            return Problem("infinite value", "error", where, f"the value is {value}", "replace it by a number")
+        message = f"the value is {value:g}, beyond the {_LARGEST:.2g} that float32 holds"
         return Problem("value too large", "error", where, message, "rescale the column")
 
     # ---------------------------------------------------------------- to a data set
@@ -147,7 +169,10 @@ class RawBags:
     def _candidates(self, unlabelled: Sequence[Any] | None) -> tuple[Any, Any]:
         """Candidate sets and classes; where nothing is known, every class is a candidate."""
         if self.candidates is None and unlabelled is None:
-            raise DataError(f"{self.where} has no candidates; only predict and explain take bags without them")
+            if not self.column_names:
+                raise DataError(f"{self.where}: there is no table of candidates; pass table=FILE (--table FILE)")
+            told = absent(self.where, self.column_names, "candidates")
+            raise DataError(f"{told}; only predict and explain take bags without candidates")
         if unlabelled is None:
             return self.candidates, self.classes
         known = self.candidates or [[] for _ in self.bag_ids]

@@ -9,20 +9,19 @@ import lzma
 import sys
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from mipl.bags import Bags
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.columns import Columns
 from mipl.io.images import IMAGE_SUFFIXES, is_image_folder
+from mipl.io.joining import join
 from mipl.io.raw import Loaded, RawBags
 
-__all__ = ["READERS", "expand", "file_format", "read_files", "read_raw"]
+__all__ = ["READERS", "expand", "file_format", "read_files", "read_joined", "read_raw"]
 
 #: suffix -> module with ``read(data, where, columns) -> RawBags``
 TABLES = {
@@ -99,11 +98,22 @@ def read_files(
     """
     columns = columns or Columns()
     files = expand(sources)
-    parts = []
+    if len(files) == 1:
+        found = read_raw(files[0], columns, **images)
+        return Loaded(found) if isinstance(found, MIPLDataset) else found.load(columns.missing, unlabelled)
+    return read_joined(files, columns, **images).load(columns.missing, unlabelled)
+
+
+def read_joined(files: Sequence[Path], columns: Columns, **images: Any) -> RawBags:
+    """Read files as they are, one after the other; what the features are is decided by the first one."""
+    parts: list[RawBags] = []
     for file in files:
         found = read_raw(file, columns, **images)
-        parts.append(Loaded(found) if isinstance(found, MIPLDataset) else found.load(columns.missing, unlabelled))
-    return parts[0] if len(parts) == 1 else _joined(files, parts)
+        raw = RawBags.from_dataset(found, str(file)) if isinstance(found, MIPLDataset) else found
+        if not parts and columns.features is None and raw.roles.features:
+            columns = replace(columns, features=list(raw.roles.features))
+        parts.append(raw)
+    return parts[0] if len(parts) == 1 else join([str(file) for file in files], parts)
 
 
 def read_raw(path: Path, columns: Columns, **images: Any) -> RawBags | MIPLDataset:
@@ -136,7 +146,7 @@ def _described(raw: RawBags, path: Path) -> RawBags:
     if raw.name is None:
         raw.name = "" if str(path) == "-" else Path(path.name.removesuffix(file_format(path)[1])).stem
     remark = raw.roles.remark()
-    if remark:
+    if not raw.roles.usual:
         raw.remarks.insert(0, f"{raw.where}: {remark}")
     return raw
 
@@ -169,70 +179,3 @@ def _decompressed(data: bytes, compression: str, where: str) -> bytes:
     except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
         raise DataError(f"{where} is damaged or not compressed as its name says ({error})") from error
     return data
-
-
-def _joined(files: list[Path], parts: list[Loaded]) -> Loaded:
-    """One data set of all parts; classes are those of all, and every bag id must be of one file."""
-    sets = [part.dataset for part in parts]
-    kinds = {ds.classes.dtype.kind == "U" for ds in sets}
-    as_text = len(kinds) > 1  # "1|2" in one file and "1|x" in another
-    names = sorted({str(c) if as_text else c for ds in sets for c in ds.classes.tolist()})
-    position = {name: c for c, name in enumerate(names)}
-    candidates = np.zeros((sum(map(len, sets)), len(names)), dtype=bool)
-    start = 0
-    labels: list[Any] = []
-    for ds in sets:
-        at = [position[str(c) if as_text else c] for c in ds.classes.tolist()]
-        candidates[start : start + len(ds), at] = ds.candidates
-        known = ds.label_names() or [None] * len(ds)
-        labels += [str(v) if as_text and v is not None else v for v in known]
-        start += len(ds)
-    ids = _joined_ids(files, sets)
-    instance_ids = None
-    if all(part.instance_ids is not None for part in parts):
-        instance_ids = np.concatenate([np.asarray(part.instance_ids).astype(str) for part in parts])
-    dataset = MIPLDataset(
-        bags=Bags.concatenate([ds.bags for ds in sets]),
-        candidates=candidates,
-        labels=labels if any(v is not None for v in labels) else None,
-        classes=names,
-        instance_labels=_joined_instance_labels(sets, names),
-        bag_ids=ids,
-        name=sets[0].name,
-        description=sets[0].description,
-        groups=np.concatenate([ds.groups for ds in sets if ds.groups is not None])
-        if all(ds.groups is not None for ds in sets)
-        else None,
-    )
-    # The columns of the files are alike more often than not: say it once.
-    remarks = dict.fromkeys(remark for part in parts for remark in part.remarks[:1])
-    first = list(remarks)[:1]
-    others = [remark for part in parts for remark in part.remarks[1:]]
-    return Loaded(dataset, instance_ids, (*first, f"{len(files)} files, {len(dataset):,} bags", *others))
-
-
-def _joined_ids(files: list[Path], sets: list[MIPLDataset]) -> Any:
-    kinds = {ds.bag_ids.dtype.kind for ds in sets}
-    ids = [ds.bag_ids.astype(str) if len(kinds) > 1 else ds.bag_ids for ds in sets]
-    owner: dict[Any, Path] = {}
-    for file, part in zip(files, ids, strict=True):
-        for each in part.tolist():
-            if each in owner:
-                raise DataError(
-                    f"the bag {each!r} is in both {owner[each]} and {file}; put the rows of a bag into one file, and "
-                    "give bags of different files different ids"
-                )
-            owner[each] = file
-    return np.concatenate(ids)
-
-
-def _joined_instance_labels(sets: list[MIPLDataset], names: list[Any]) -> Any:
-    """Class indices of the files' own classes become those of all; the negative class comes last."""
-    if any(ds.instance_labels is None for ds in sets):
-        return None
-    position = {str(name): c for c, name in enumerate(names)}
-    parts = []
-    for ds in sets:
-        table = np.array([*(position[str(c)] for c in ds.classes.tolist()), len(names), -1])
-        parts.append(table[ds.instance_labels])
-    return np.concatenate(parts)

@@ -1,33 +1,38 @@
-"""Tables of answers: one row per bag, as CSV, JSON lines or Parquet."""
+"""Tables of answers: one row per bag or instance, as CSV, JSON lines, Parquet or an Excel workbook."""
 
 from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mipl.errors import DataError
 from mipl.io.atomic import atomic_path, check_writable, is_stream
+from mipl.io.workbooks import openpyxl
 
 __all__ = ["TABLE_SUFFIXES", "check_table_path", "rows_of", "write_table"]
 
 Columns = Mapping[str, Sequence[Any]]
 
 _DECIMALS = 6
+_EXCEL_ROWS = 1_048_576
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  #: characters that a workbook cannot hold
 
 
 def write_table(columns: Columns, path: str | Path) -> Path:
     """Write columns of equal length; the suffix chooses the format, and a stream such as ``-`` gets CSV.
 
-    CSV and JSON lines have numbers with six decimals, Parquet has them in full. In CSV a list is ``a|b``.
+    CSV, JSON lines and Excel have numbers with six decimals, Parquet has them in full. In CSV a list is ``a|b``.
 
     Parameters
     ----------
     columns : mapping from str to sequence
         Column name to the values of all rows.
     path : str or Path
-        Where to write: .csv, .jsonl, .parquet, or ``-`` for standard output.
+        Where to write: .csv, .jsonl, .parquet, .xlsx (needs openpyxl), or ``-`` for standard output.
     """
     check_table_path(path)
     write = TABLE_SUFFIXES.get(Path(path).suffix.lower(), _write_csv)
@@ -39,6 +44,8 @@ def write_table(columns: Columns, path: str | Path) -> Path:
 def check_table_path(path: str | Path) -> None:
     """Refuse a path that no table can be written to, see `mipl.io.atomic.check_writable`."""
     check_writable(path, () if is_stream(path) else TABLE_SUFFIXES)
+    if Path(path).suffix.lower() == ".xlsx":
+        openpyxl()
 
 
 def rows_of(columns: Columns) -> list[dict[str, Any]]:
@@ -67,8 +74,34 @@ def _write_parquet(columns: Columns, path: Path) -> None:
     pq.write_table(pa.table({name: pa.array(values) for name, values in columns.items()}), path)
 
 
+def _write_excel(columns: Columns, path: Path) -> None:
+    rows = rows_of(columns)
+    if len(rows) >= _EXCEL_ROWS:
+        raise DataError(f"{len(rows):,} rows do not fit into an Excel sheet of {_EXCEL_ROWS:,}; use .csv or .parquet")
+    package = openpyxl()
+    book = package.Workbook(write_only=True)
+    sheet = book.create_sheet("answers")
+    for row in [list(columns), *(row.values() for row in rows)]:
+        cells = []
+        for value in row:
+            cell = package.cell.WriteOnlyCell(sheet, _excel_value(value))
+            if isinstance(cell.value, str):
+                cell.data_type = "s"  # a name such as =A1 is a text, not a formula
+            cells.append(cell)
+        sheet.append(cells)
+    with path.open("wb") as file:
+        book.save(file)
+
+
+def _excel_value(value: Any) -> Any:
+    if isinstance(value, list):
+        value = "|".join(map(str, value))
+    return _CONTROL.sub("\ufffd", value) if isinstance(value, str) else value
+
+
 TABLE_SUFFIXES: dict[str, Callable[[Columns, Path], None]] = {
     ".csv": _write_csv,
     ".jsonl": _write_json_lines,
     ".parquet": _write_parquet,
+    ".xlsx": _write_excel,
 }

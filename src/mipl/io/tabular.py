@@ -54,8 +54,11 @@ def from_table(
         raise DataError(f"{where} has no rows: the data set is empty")
     instances = _instances_column(table, where, columns, roles)
     if instances is not None:
-        return from_nested(table, instances, where, columns, roles, extra)
-    return from_long(table, where, columns, roles, extra, top=top, text=text, decimal=decimal)
+        raw = from_nested(table, instances, where, columns, roles, extra)
+    else:
+        raw = from_long(table, where, columns, roles, extra, top=top, text=text, decimal=decimal)
+    raw.column_names = table.column_names
+    return raw
 
 
 def metadata(table: pa.Table, where: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ __all__ = ["check_instances"]
 #: How much larger the largest spread of a feature is than the middle one before we call it wildly scaled.
 _WILD = 1e4
 _SHOWN = 5
+_GUESSES = ("a running index", "an id by its name", "it has no name")
 
 
 def check_instances(raw: RawBags, columns: Columns) -> Iterator[Problem]:
@@ -49,7 +50,7 @@ def _bad_cells(raw: RawBags, columns: Columns) -> Iterator[Problem]:
 def _odd_columns(raw: RawBags) -> Iterator[Problem]:
     """Columns that were left out, and features that look like an id or an index."""
     for name, why in raw.roles.left_out.items():
-        if why not in ("as asked", "not asked for"):
+        if why in _GUESSES:  # a text cannot be a feature, and what the user asked for needs no remark
             yield Problem(
                 "column left out",
                 "note",

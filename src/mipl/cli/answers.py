@@ -28,7 +28,17 @@ InstancesOption = Annotated[
 
 _SHOWN = 20
 #: Columns of the printed table, as far as there are such answers; files and JSON have the others too.
-_COLUMNS = ("bag_id", "label", "predicted", "probability", "second_label", "instance", "candidates", "truth")
+_COLUMNS = (
+    "bag_id",
+    "label",
+    "predicted",
+    "probability",
+    "second_label",
+    "instance",
+    "instance_id",
+    "candidates",
+    "truth",
+)
 
 
 def hand_over(found: Resolution, json: Any, out: Path | None, quiet: bool) -> None:

@@ -54,4 +54,6 @@ def _shown(value: Any) -> Any:
         return ", ".join(f"{k}={v!r}" if not isinstance(v, str) else f"{k}={v}" for k, v in value.items()) or "defaults"
     if isinstance(value, list) and len(value) > _SHOWN:
         return f"{', '.join(map(str, value[:_SHOWN]))} and {len(value) - _SHOWN} more"
-    return ", ".join(map(str, value)) if isinstance(value, list) else value
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return None if value is None else f"{value:,}" if isinstance(value, int) else str(value)

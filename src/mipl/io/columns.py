@@ -191,12 +191,14 @@ def pick(where: str, names: Sequence[str], given: str, role: str) -> str:
     )
 
 
-def absent(where: str, names: Sequence[str], role: str) -> DataError:
-    """The error for a column that was neither named nor found."""
-    usual = _ROLES[role]
+def absent(where: str, names: Sequence[str], *roles: str) -> DataError:
+    """The error for columns that were neither named nor found."""
+    usual = " and no column ".join(repr(_ROLES[role]) for role in roles)
+    python = ", ".join(f"{role}=NAME" for role in roles)
+    options = " ".join(f"--{role} NAME" for role in roles)
     return DataError(
-        f"{where} has no column {usual!r}; {_suggestion(usual, names)}its columns are {_listed(names)}; "
-        f"say which one it is with {role}=NAME (on the command line --{role} NAME)"
+        f"{where} has no column {usual}; {_suggestion(_ROLES[roles[0]], names)}its columns are {_listed(names)}; "
+        f"say which it is with {python} (on the command line {options})"
     )
 
 

@@ -58,7 +58,7 @@ def from_long(
     """
     bag = roles["bag"]
     if bag is None:
-        raise absent(where, table.column_names, "bag")
+        raise absent(where, table.column_names, "bag", *(["candidates"] if roles["candidates"] is None else []))
     if table.num_rows == 0:
         raise DataError(f"{where} has no rows: the data set is empty")
     lines = None if top is None else np.arange(table.num_rows) + top

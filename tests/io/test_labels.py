@@ -50,6 +50,6 @@ def test_a_column_of_lists_survives_pandas_csv(tmp_path, sets):
     data = pd.DataFrame({"bag_id": range(len(sets)), "candidates": sets, "w": 0.5})
     data.to_csv(tmp_path / "x.csv", index=False)
     found = mipl.load(tmp_path / "x.csv").candidate_sets()
-    assert [sorted(map(str, s)) for s in found] == [sorted({v for v in s}) for s in sets] or any(
+    assert [sorted(map(str, s)) for s in found] == [sorted(set(s)) for s in sets] or any(
         v.isdecimal() for s in sets for v in s
     )

@@ -89,7 +89,7 @@ def test_rows_of_a_bag_that_disagree_are_named(tmp_path: Path):
 
 def test_a_file_without_candidates_is_refused_unless_the_classes_are_given(tmp_path: Path):
     frame().drop(columns="candidates").to_csv(tmp_path / "x.csv", index=False)
-    with pytest.raises(DataError, match="no column 'candidates'.*only predict and explain take bags without"):
+    with pytest.raises(DataError, match=r"no column 'candidates'.*only predict and explain take bags without"):
         mipl.load(tmp_path / "x.csv")
     ds = mipl.load(tmp_path / "x.csv", unlabelled=["x", "y"])
     assert ds.candidates.all()

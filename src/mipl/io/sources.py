@@ -105,13 +105,17 @@ def read_files(
 
 
 def read_joined(files: Sequence[Path], columns: Columns, **images: Any) -> RawBags:
-    """Read files as they are, one after the other; what the features are is decided by the first one."""
+    """Read files as they are, one after the other; what the features are is decided by the first file of a format."""
+    if not files:
+        raise DataError("no files to read")
+    taken: dict[str, Columns] = {}
     parts: list[RawBags] = []
     for file in files:
-        found = read_raw(file, columns, **images)
+        kind = file_format(file)[0]
+        found = read_raw(file, taken.get(kind, columns), **images)
         raw = RawBags.from_dataset(found, str(file)) if isinstance(found, MIPLDataset) else found
-        if not parts and columns.features is None and raw.roles.features:
-            columns = replace(columns, features=list(raw.roles.features))
+        if columns.features is None and raw.roles.features:
+            taken.setdefault(kind, replace(columns, features=list(raw.roles.features)))
         parts.append(raw)
     return parts[0] if len(parts) == 1 else join([str(file) for file in files], parts)
 

@@ -199,7 +199,7 @@ class Resolution:
         The label is under ``label`` where it was sought among candidates, else under ``predicted``. ``instance``,
         ``candidates`` and ``truth`` are there where they are known; ``p(NAME)`` is the probability of a class.
         """
-        return rows_of(self._columns())
+        return rows_of(self.columns())
 
     def to_frame(self) -> pd.DataFrame:
         """The columns of `rows`, in full precision, as a pandas frame."""
@@ -207,7 +207,7 @@ class Resolution:
             import pandas as pd
         except ImportError as error:
             raise UnavailableError("a frame needs pandas: pip install pandas; or use rows() or save()") from error
-        return pd.DataFrame(self._columns())
+        return pd.DataFrame(self.columns())
 
     def save(self, path: str | Path) -> Path:
         """Write the columns of `rows`, whole or not at all.
@@ -218,7 +218,7 @@ class Resolution:
             Its suffix chooses the format: .csv, .jsonl, .xlsx (needs openpyxl) or .parquet, which has full precision;
             ``"-"`` is CSV on standard output.
         """
-        return write_table(self._columns(), path)
+        return write_table(self.columns(), path)
 
     def save_instances(self, path: str | Path) -> Path:
         """Write one row per instance: its bag, its id or number in the bag, and the probability of each class.
@@ -228,6 +228,10 @@ class Resolution:
         path : str or Path
             Its suffix chooses the format, as in `save`. ``negative`` is the probability of no class.
         """
+        return write_table(self.instance_columns(), path)
+
+    def instance_columns(self) -> dict[str, list[Any]]:
+        """The columns of `save_instances`, in full precision."""
         if self.instance_probabilities is None:
             raise DataError("the instances were not asked for; call explain(model, data) with instances=True")
         numbers = np.arange(self.bags.n_instances) - self.bags.spread(self.offsets[:-1])
@@ -238,7 +242,7 @@ class Resolution:
         headings = [*(f"p({name})" for name in self.classes.tolist()), "negative"]
         for heading, values in zip(headings, self.instance_probabilities.T, strict=True):
             columns[heading] = values.tolist()
-        return write_table(columns, path)
+        return columns
 
     def plot(self, path: str | Path, n_bags: int = 8) -> Path:
         """Draw bags with their labels, the instance behind each framed.
@@ -268,7 +272,8 @@ class Resolution:
             "seconds": self.seconds,
         }
 
-    def _columns(self) -> dict[str, list[Any]]:
+    def columns(self) -> dict[str, list[Any]]:
+        """The columns of `rows`, in full precision."""
         columns: dict[str, list[Any]] = {
             "bag_id": self.bag_ids.tolist(),
             "predicted" if self.candidates is None else "label": self.labels.tolist(),

@@ -13,7 +13,7 @@ import pytest
 import mipl
 
 READING = [("check",), ("fit",), ("predict",), ("explain",), ("resolve",), ("data", "info"), ("data", "show")]
-NAMES = "bag candidates label features ignore instance-id sep decimal missing candidates-sep".split()
+NAMES = ["bag", "candidates", "label", "features", "ignore", "instance-id", "sep", "decimal", "missing"]
 PRINTING = [*READING, ("demo",), ("methods",), ("info",), ("data", "list"), ("data", "build")]
 
 

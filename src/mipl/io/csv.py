@@ -15,6 +15,7 @@ import csv
 import io
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from mipl.io.lists import first_line
 from mipl.io.raw import RawBags
 from mipl.io.tabular import from_table
 
-__all__ = ["read", "read_rows", "write"]
+__all__ = ["open_text", "read", "read_rows", "write"]
 
 _MARK = "# mipl "
 _BLOCK_BYTES = 16 << 20
@@ -97,24 +98,63 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
     """
     text, remarks = _as_utf8(data, where)
     extra, sep, header, sample, skip = _head(text, where, columns)
-    decimal = columns.decimal or ("." if extra else _decimal(sample, sep))
-    roles = find_roles(where, header, columns, exact=bool(extra))
-    kinds = {
-        name: pa.string() if name in roles.values() or not _numeric(j, sample, decimal) else pa.float64()
-        for j, name in enumerate(header)
-    }
-    kinds |= {name: pa.string() for name in ("instance_label", "group") if name in header}
+    decimal = columns.decimal or ("." if extra else _decimal(sample))
+    kinds = _kinds(where, header, sample, decimal, columns, exact=bool(extra))
     try:
-        table = _table(text, skip, header, sep, decimal, kinds)
+        table = pyarrow.csv.read_csv(pa.BufferReader(text), **_options(skip, header, sep, decimal, kinds))
     except (pa.ArrowException, UnicodeDecodeError):
         # Some cell is no number. As text all cells can be read, and the one at fault named by its line.
         try:
-            table = _table(text, skip, header, sep, decimal, dict.fromkeys(header, pa.string()))
+            kinds = dict.fromkeys(header, pa.string())
+            table = pyarrow.csv.read_csv(pa.BufferReader(text), **_options(skip, header, sep, decimal, kinds))
         except (pa.ArrowException, UnicodeDecodeError) as error:
             raise DataError(f"{where}: {first_line(error)}") from error
     raw = from_table(table, where, columns, extra, top=skip + 1, text=True, decimal=decimal)
     raw.remarks += remarks
     return raw
+
+
+def open_text(path: Path, columns: Columns, rows: int) -> tuple[Iterator[pa.Table], dict[str, Any], dict[str, Any]]:
+    """Open a large file to read it piece by piece.
+
+    Parameters
+    ----------
+    path : Path
+        The file, in UTF-8 and not compressed.
+    columns : Columns
+        What the user says about the columns.
+    rows : int
+        About how many rows a piece has.
+
+    Returns
+    -------
+    tables : iterator of pyarrow.Table
+        The rows of the file; a cell that is no number where the first ones are numbers is an error.
+    extra : dict
+        The metadata of mipl.
+    options : dict
+        The arguments `top`, `text` and `decimal` of `mipl.io.tabular.from_table`.
+    """
+    where = str(path)
+    with path.open("rb") as file:
+        start = file.read(2 * _SAMPLE_BYTES)
+    mark = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
+    extra, sep, header, sample, skip = _head(start[mark:], where, columns)
+    decimal = columns.decimal or ("." if extra else _decimal(sample))
+    kinds = _kinds(where, header, sample, decimal, columns, exact=bool(extra))
+    row_bytes = max(1, len(start) // max(1, start.count(b"\n")))
+
+    def tables() -> Iterator[pa.Table]:
+        try:
+            options = _options(skip, header, sep, decimal, kinds, max(4 * _SAMPLE_BYTES, rows * row_bytes))
+            with pyarrow.csv.open_csv(path, **options) as reader:
+                for batch in reader:
+                    for i in range(0, batch.num_rows, rows):
+                        yield pa.Table.from_batches([batch.slice(i, rows)])
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise DataError(f"{where}: {first_line(error)}; 'mipl check' names the place") from error
+
+    return tables(), extra, {"top": skip + 1, "text": True, "decimal": decimal}
 
 
 def read_rows(data: bytes, where: str, columns: Columns) -> tuple[list[str], list[dict[str, str]]]:
@@ -223,7 +263,7 @@ _COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+([eE][+-]?\d+)?")
 
 
-def _decimal(rows: list[list[str]], sep: str) -> str:
+def _decimal(rows: list[list[str]]) -> str:
     """A comma where some cells are numbers with one and none is a number with a point."""
     cells = [cell.strip() for row in rows for cell in row]
     commas = any(_COMMA_NUMBER.fullmatch(cell) for cell in cells)
@@ -241,13 +281,27 @@ def _numeric(j: int, rows: list[list[str]], decimal: str) -> bool:
     return bool(cells)
 
 
-def _table(
-    text: bytes, skip: int, header: list[str], sep: str, decimal: str, kinds: dict[str, pa.DataType]
-) -> pa.Table:
-    return pyarrow.csv.read_csv(
-        pa.BufferReader(text),
+def _kinds(
+    where: str, header: list[str], sample: list[list[str]], decimal: str, columns: Columns, exact: bool
+) -> dict[str, pa.DataType]:
+    """The types of the columns: numbers where the sample has them, but names of bags and labels are text."""
+    roles = find_roles(where, header, columns, exact)
+    text = {*roles.values(), "instance_label", "group"}
+    return {
+        name: pa.string() if name in text or not _numeric(j, sample, decimal) else pa.float64()
+        for j, name in enumerate(header)
+    }
+
+
+def _options(
+    skip: int, header: list[str], sep: str, decimal: str, kinds: dict[str, pa.DataType], block: int = _BLOCK_BYTES
+) -> dict[str, Any]:
+    """Arguments of Arrow's readers of text."""
+    return {
         # One thread: only then does an error say which row is at fault.
-        pyarrow.csv.ReadOptions(use_threads=False, skip_rows=skip, column_names=header, block_size=_BLOCK_BYTES),
-        pyarrow.csv.ParseOptions(delimiter=sep),
-        pyarrow.csv.ConvertOptions(column_types=kinds, decimal_point=decimal),
-    )
+        "read_options": pyarrow.csv.ReadOptions(
+            use_threads=False, skip_rows=skip, column_names=header, block_size=block
+        ),
+        "parse_options": pyarrow.csv.ParseOptions(delimiter=sep),
+        "convert_options": pyarrow.csv.ConvertOptions(column_types=kinds, decimal_point=decimal),
+    }

@@ -32,6 +32,7 @@ class Loaded(NamedTuple):
     dataset: MIPLDataset
     instance_ids: NDArray[Any] | None = None  #: (n,) the names of the instances, where a column has them
     remarks: tuple[str, ...] = ()  #: what a person should know about how the file was read
+    has_labels: bool = False  #: whether there is a column of labels, be it empty
 
 
 @dataclass(kw_only=True)
@@ -164,7 +165,7 @@ class RawBags:
             raise DataError(f"{self.where}: {error}") from error
         for remark in remarks:
             _LOG.info(remark)
-        return Loaded(dataset, part.instance_ids, tuple(remarks))
+        return Loaded(dataset, part.instance_ids, tuple(remarks), part.labels is not None)
 
     def _candidates(self, unlabelled: Sequence[Any] | None) -> tuple[Any, Any]:
         """Candidate sets and classes; where nothing is known, every class is a candidate."""
@@ -177,10 +178,10 @@ class RawBags:
             return self.candidates, self.classes
         known = self.candidates or [[] for _ in self.bag_ids]
         labels = [v for v in self.labels or [] if v is not None]
-        if all(known):
-            return known, self.classes
         everything = list(dict.fromkeys([*(self.classes or []), *unlabelled, *labels, *(v for c in known for v in c)]))
         if len({type(v) for v in everything}) > 1:
+            if all(known):
+                return known, self.classes
             raise DataError(
                 f"{self.where}: the labels of the file and the classes {list(unlabelled)[:5]} are not of one kind "
                 "(integers and text); give both the same names"

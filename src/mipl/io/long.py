@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -141,8 +142,20 @@ def _read_labels(
             )
         else:
             groups = as_numbers([str(v) for v in cells])
+            if groups.dtype.kind != "i" and _all_numbers(cells):
+                raise DataError(
+                    f"{raw.where}: the column 'group' must hold one integer a bag, or names of groups, not {cells[0]!r}; "
+                    "rename it if it is a feature"
+                )
             # Names of groups (a recording, a patient) are as good as numbers: only which are equal counts.
             raw.groups = groups if groups.dtype.kind == "i" else np.unique(groups, return_inverse=True)[1]
+
+
+def _all_numbers(cells: list[Any]) -> bool:
+    try:
+        return all(math.isfinite(float(cell)) for cell in cells)
+    except ValueError:
+        return False
 
 
 def _whole_number(value: Any) -> Any:

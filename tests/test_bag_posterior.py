@@ -48,6 +48,27 @@ def test_it_equals_the_enumeration_of_all_instance_labels(seed: int) -> None:
         np.testing.assert_allclose(carries[low:high], true_carries, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_background_class_is_a_bag_of_negatives_in_the_enumeration(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes, q, background = [1, 4, 2, 5], 3, 1
+    p = rng.dirichlet(np.full(q + 1, 0.5), size=sum(sizes)).clip(1e-9)
+    prior = rng.random((len(sizes), q))
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    logits = torch.from_numpy(np.log(p[:, :q]) - np.log(p[:, q:]))
+    evidence = bag_evidence(logits, torch.from_numpy(offsets), torch.arange(q) == background)
+    label = label_posterior(evidence.log_evidence, torch.log(torch.from_numpy(prior)))
+    carries = instance_posterior(logits, evidence, label, torch.from_numpy(offsets))
+    for b, (low, high) in enumerate(itertools.pairwise(offsets)):
+        only = np.where(np.arange(q) == background, 0, prior[b])
+        mass = np.zeros(q)
+        for c in np.flatnonzero(only):
+            mass[c] = only[c] * (np.prod(p[low:high, c] + p[low:high, q]) - np.prod(p[low:high, q]))
+        mass[background] = prior[b, background] * np.prod(p[low:high, q])
+        np.testing.assert_allclose(label[b], mass / mass.sum(), rtol=0, atol=1e-12)
+    assert (carries[:, background] == 0).all()
+
+
 def test_the_gradient_of_the_log_evidence_is_the_share_of_each_instance() -> None:
     logits = torch.randn(12, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
     offsets = torch.tensor([0, 1, 5, 12])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -191,6 +193,91 @@ def test_a_feature_that_is_missing_or_unknown_is_named():
     wider = Bags(np.ones((2, 5)), [0, 2], feature_names=["width", "height", "weight", "age", "sex"])
     with pytest.raises(DataError, match="the bags have the feature 'sex', the model has not; leave it out"):
         model.predict(wider)
+
+
+# ---------------------------------------------------------------- votes, background, groups, sample weights
+
+
+class Listens(Nearest):
+    """Keeps what it was told."""
+
+    def _fit_supervised(self, bags, supervision):
+        self._told = supervision
+        self._fit(bags, supervision.candidates)
+
+
+def voted() -> MIPLDataset:
+    ds = small_dataset()
+    return MIPLDataset(
+        ds.bags,
+        ds.candidates * np.arange(1, 25)[:, None],
+        classes=ds.classes,
+        bag_ids=ds.bag_ids,
+        groups=np.arange(24) // 2,
+        background="bee",
+    )
+
+
+def test_a_data_set_brings_its_weights_background_and_groups():
+    ds = voted()
+    told = Listens().fit(ds)._told
+    np.testing.assert_array_equal(told.candidates, ds.candidates)
+    np.testing.assert_array_equal(told.weights, ds.candidate_weights)
+    np.testing.assert_array_equal(told.groups, ds.groups)
+    assert told.background == 2
+    assert told.sample_weight is None
+
+
+def test_weights_of_one_in_a_data_set_stay_weights():
+    ds = small_dataset()
+    ones = MIPLDataset(ds.bags, ds.candidates, classes=ds.classes, candidate_weights=ds.candidates.astype(float))
+    np.testing.assert_array_equal(Listens().fit(ones)._told.weights, ds.candidates)
+    assert Listens().fit(ds)._told.weights is None
+
+
+def test_what_is_passed_to_fit_goes_before_what_the_data_set_says():
+    ds = voted()
+    told = Listens().fit(ds, small_dataset().candidates, background="ant", groups=np.zeros(24, int))._told
+    assert told.weights is None
+    assert told.background == 1
+    assert not told.groups.any()
+    everything = Listens().fit(ds, [{"cat": 2.0, "ant": 1.0}] * 24, sample_weight=np.arange(24))._told
+    np.testing.assert_array_equal(everything.weights, [[2, 1, 0]] * 24)
+    np.testing.assert_array_equal(everything.sample_weight, np.arange(24))
+
+
+def test_a_method_for_candidate_sets_says_once_that_weights_are_not_used():
+    bags, candidates, _ = small_problem()
+    with pytest.warns(UserWarning, match="Nearest uses candidate sets only") as caught:
+        by_votes = Nearest().fit(bags, candidates * 3)
+    assert [warning.filename for warning in caught] == [__file__]  # it points at the caller
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        by_sets = Nearest().fit(bags, candidates, background=1, groups=np.arange(24))
+    assert np.array_equal(by_votes.predict_proba(bags), by_sets.predict_proba(bags))
+
+
+def test_a_method_that_cannot_weight_bags_refuses_sample_weights():
+    bags, candidates, _ = small_problem()
+    with pytest.raises(ParameterError, match="Nearest cannot weight bags; fit it without sample_weight"):
+        Nearest().fit(bags, candidates, sample_weight=np.ones(24))
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"sample_weight": [1, 2]}, r"sample_weight has shape \(2,\) .* for 24 bags"),
+        ({"sample_weight": np.r_[np.ones(23), -1]}, "bag 'animal-23' has the sample weight -1"),
+        ({"sample_weight": np.r_[np.nan, np.ones(23)]}, "bag 'animal-0' has the sample weight nan"),
+        ({"sample_weight": np.zeros(24)}, "all sample weights are zero"),
+        ({"groups": np.ones(3, int)}, "groups must be 24 integers, one per bag"),
+        ({"background": "silence"}, r"the background class 'silence' is not among the classes \['cat', 'ant', 'bee'\]"),
+        ({"candidates": [{"cat": 1, "ant": -2}] * 24}, "bag 'animal-0': the weight -2 of the candidate 'ant'"),
+    ],
+)
+def test_what_cannot_be_used_for_fitting_is_named(more, message):
+    with pytest.raises(DataError, match=message):
+        Listens().fit(small_dataset(), **more)
 
 
 def test_restriction_keeps_ratios_and_falls_back_to_uniform():

@@ -200,6 +200,42 @@ class KeepsNames(Centroids):
         pass
 
 
+# -------------------------------------------------------------------- broken votes, backgrounds and weights
+
+
+class CountsVotes(Centroids):
+    def _fit_supervised(self, bags, supervision):
+        self._fit(bags, supervision.candidates)
+        if supervision.weights is not None:
+            self.centres_ = self.centres_ * supervision.weights.max()
+
+
+class NothingKnownIsTheFirstClass(Centroids):
+    def fit(self, bags, candidates=None, classes=None, **more):
+        if isinstance(candidates, list):
+            candidates = [[0] if entry is None else entry for entry in candidates]
+        return super().fit(bags, candidates, classes, **more)
+
+
+class DropsBackground(Centroids):
+    def _fit_supervised(self, bags, supervision):
+        self.background_ = supervision.background
+        self._fit(bags, supervision.candidates)
+
+    def _predict_proba(self, bags):
+        proba = super()._predict_proba(bags)
+        if self.background_ is not None:
+            proba[:, self.background_] = 0
+        return proba
+
+
+class SumsSampleWeights(Centroids):
+    def _fit_supervised(self, bags, supervision):
+        self._fit(bags, supervision.candidates)
+        if supervision.sample_weight is not None:
+            self.centres_ = self.centres_ * supervision.sample_weight.sum()
+
+
 # -------------------------------------------------------------------- broken names and files
 
 
@@ -268,6 +304,10 @@ BROKEN = [
     (UnfittedAttributeError(), "resolve: a model that is not fitted ends in AttributeError"),
     (Remembers(), "after a second fit depends on the first"),
     (KeepsNames(), r"a second fit keeps \['feature_names_in_'\] of the first"),
+    (CountsVotes(), "two votes for each candidate differ from the candidate set"),
+    (NothingKnownIsTheFirstClass(), "None in the place of a candidate set differs"),
+    (DropsBackground(), "after a fit with a background class are no probabilities"),
+    (SumsSampleWeights(), "sample weights of one change the answers"),
     (DropsClassNames(), "fit on a data set drops its class names"),
     (DropsFeatureNames(), "feature_names_in_ is not what"),
     (ColumnsByPosition(), "columns are matched by position"),

@@ -131,3 +131,80 @@ def test_equal_data_have_equal_feature_names(birds):
     for bags in (nameless, other):
         ds = MIPLDataset(bags, birds.candidates, labels=birds.labels, classes=birds.classes, bag_ids=birds.bag_ids)
         assert not ds.equals(birds)
+
+
+# ---------------------------------------------------------------- votes, background, truth outside the candidates
+
+
+@pytest.fixture
+def voted() -> MIPLDataset:
+    """Four bags: votes, a certain label, nothing known, and votes that miss the truth."""
+    return MIPLDataset(
+        np.arange(8.0).reshape(4, 2, 1),
+        [{"owl": 3, "wren": 1}, "owl", None, "owl:2|silence:1"],
+        labels=["wren", "owl", "silence", "wren"],
+        bag_ids=["p", "q", "r", "s"],
+        groups=[0, 0, 1, 1],
+        background="silence",
+    )
+
+
+def test_votes_certain_labels_and_unknown_ones_stand_side_by_side(voted):
+    assert voted.classes.tolist() == ["owl", "silence", "wren"]
+    assert voted.candidate_weights.tolist() == [[3, 0, 1], [1, 0, 0], [1, 1, 1], [2, 1, 0]]
+    assert voted.candidates.tolist() == (voted.candidate_weights > 0).tolist()
+    with pytest.raises(ValueError, match="read-only"):
+        voted.candidate_weights[0, 0] = 1
+
+
+def test_selections_and_splits_keep_weights_and_background(voted):
+    train, test = voted.split(0.5, seed=0)
+    for part in (voted[1:3], voted[[3, 0]], voted[2], train, test):
+        rows = [voted.bag_ids.tolist().index(name) for name in part.bag_ids]
+        assert part.candidate_weights.tolist() == voted.candidate_weights[rows].tolist()
+        assert part.background == "silence"
+    ones = voted[1]  # a single 1: still weights, not a mask
+    assert ones.candidate_weights.tolist() == [[1, 0, 0]]
+
+
+def test_equal_data_have_equal_weights_and_background(voted):
+    parts = {"bags": voted.bags, "labels": voted.labels, "classes": voted.classes, "bag_ids": voted.bag_ids}
+    parts |= {"groups": voted.groups, "candidates": voted.candidates}
+    weights = {"candidate_weights": voted.candidate_weights}
+    assert MIPLDataset(**parts, **weights, background="silence").equals(voted)
+    assert not MIPLDataset(**parts, **weights).equals(voted)
+    assert not MIPLDataset(**parts, **weights, background="owl").equals(voted)
+    assert not MIPLDataset(**parts, background="silence").equals(voted)
+    assert not MIPLDataset(**parts, candidate_weights=2 * voted.candidate_weights, background="silence").equals(voted)
+
+
+def test_supervision_has_what_may_be_learned_from_and_not_the_truth(voted):
+    told = voted.supervision()
+    np.testing.assert_array_equal(told.weights, voted.candidate_weights)
+    assert (told.background, told.groups.tolist(), told.sample_weight) == (1, [0, 0, 1, 1], None)
+    assert not hasattr(told, "labels")
+
+
+def test_a_true_label_outside_the_candidates_is_kept_and_remarked(voted):
+    assert voted.labels_outside().tolist() == [3]
+    assert voted.label_names()[3] == "wren"
+    assert voted.summary()["outside"] == 1
+    assert "1 true labels outside the candidates" in repr(voted)
+    assert voted[:3].labels_outside().tolist() == []
+    assert "outside" not in voted[:3].summary()
+    assert MIPLDataset(voted.bags, voted.candidates).labels_outside().tolist() == []
+
+
+def test_repr_and_summary_say_that_there_are_weights_and_a_background_class(voted):
+    assert "weighted candidates, background='silence'" in repr(voted)
+    assert voted.summary()["weights"] == pytest.approx((4 + 1 + 3 + 3) / 4)
+    assert voted.summary()["background"] == "silence"
+
+
+def test_a_frame_may_hold_votes_and_blanks():
+    frame = pd.DataFrame(
+        {"bag_id": ["x", "y", "x", "z"], "candidates": ["owl:3|wren:1", None, None, "owl"], "f0": [1.0, 2.0, 3.0, 4.0]}
+    )
+    ds = MIPLDataset.from_frame(frame, background="wren")
+    assert ds.candidate_weights.tolist() == [[3, 1], [1, 1], [1, 0]]
+    assert ds.background == "wren"

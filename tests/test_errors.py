@@ -73,15 +73,24 @@ DATA: Cases = {
     ),
     "no candidate": (lambda: MIPLDataset(GOOD, [{"a", "b"}, set()]), r"bag 1 has no candidate label; give it"),
     "no candidate in mask": (lambda: MIPLDataset(GOOD, np.eye(2)[[0, 0]] * 0), r"bag 0 has no candidate label"),
-    "mask of numbers": (
-        lambda: MIPLDataset(GOOD, np.array([[1, 2], [0, 1]])),
-        r"bag 0, class 1: .*0 and 1 only, not 2",
+    "negative weight": (
+        lambda: MIPLDataset(GOOD, np.array([[1, -2], [0, 1]])),
+        r"bag 0, class 1: the weight -2 is not a finite number from 0 up; 0 says that the class is not a candidate",
+    ),
+    "missing weight": (lambda: MIPLDataset(GOOD, np.array([[1, 2], [np.nan, 1]])), r"bag 1, class 0: the weight nan"),
+    "infinite weight": (lambda: MIPLDataset(GOOD, [{"a": np.inf}, {"b": 1}]), r"bag 0: the weight inf of .* 'a'"),
+    "weight that is text": (lambda: MIPLDataset(GOOD, [{"a": "3"}, {"b": 1}]), r"bag 0: the weight '3' of .* 'a'"),
+    "only zero weights": (lambda: MIPLDataset(GOOD, [{"a": 3}, {"b": 0}]), r"bag 1 has no candidate label; give it"),
+    "two weights": (lambda: MIPLDataset(GOOD, ["a:1|b:2", "a:1|a:2"]), r"bag 1: 'a:1\|a:2' gives a label two weights"),
+    "unknown background": (
+        lambda: MIPLDataset(GOOD, SETS, background="wind"),
+        r"the background class 'wind' is not among the classes \['a', 'b'\]",
+    ),
+    "weights of other shape": (
+        lambda: MIPLDataset(GOOD, SETS, candidate_weights=np.ones((2, 3))),
+        r"candidate_weights must be numbers of shape \(2, 2\)",
     ),
     "too few candidate sets": (lambda: MIPLDataset(GOOD, SETS[:1] * 3), r"3 candidate sets for 2 bags"),
-    "label outside candidates": (
-        lambda: MIPLDataset(GOOD, SETS, labels=["a", "a"]),
-        r"bag 1 has the true label 'a', which is not among its candidates \['b'\]; add it or correct",
-    ),
     "unknown class name": (
         lambda: MIPLDataset(GOOD, SETS, classes=["a", "c"]),
         r"bag 0 has the candidate 'b', which is not among the classes \['a', 'c'\]",
@@ -107,13 +116,17 @@ DATA: Cases = {
         lambda: MIPLDataset(GOOD, [{"a", "b"}, set()], bag_ids=[7, 9]),
         r"bag 9 has no candidate label",
     ),
-    "mask of numbers by id": (
-        lambda: MIPLDataset(GOOD, np.array([[1, 2], [0, 1]]), bag_ids=["x", "y"]),
-        r"bag 'x', class 1: .*0 and 1 only",
+    "negative weight by id": (
+        lambda: MIPLDataset(GOOD, np.array([[1, 2], [0, -1]]), bag_ids=["x", "y"]),
+        r"bag 'y', class 1: the weight -1",
     ),
-    "label outside candidates by id": (
-        lambda: MIPLDataset(GOOD, SETS, labels=["a", "a"], bag_ids=["x", "y"]),
-        r"bag 'y' has the true label 'a'",
+    "weight outside candidates by id": (
+        lambda: MIPLDataset(GOOD, SETS, candidate_weights=np.ones((2, 2)), bag_ids=["x", "y"]),
+        r"bag 'y', class 0 has the weight 1 and is no candidate; make them agree",
+    ),
+    "negative weight in a string by id": (
+        lambda: MIPLDataset(GOOD, ["a:1|b:2", "a:-1|b:1"], bag_ids=["x", "y"]),
+        r"bag 'y': the weight -1 of the candidate 'a' is not a finite number from 0 up",
     ),
     "unknown label by id": (
         lambda: MIPLDataset(GOOD, SETS, labels=["a", "z"], bag_ids=["x", "y"]),

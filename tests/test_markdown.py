@@ -16,18 +16,6 @@ ROOT = Path(__file__).parents[1]
 _FENCE = re.compile(r"^```python(?P<info>[^\n]*)\n(?P<code>.*?)^```[ ]*$", re.DOTALL | re.MULTILINE)
 _SKIP = re.compile(r'skip="[^"]+"')
 
-#: Pages whose blocks do not run yet; an entry goes when its page is mended.
-UNFINISHED = {
-    f"docs/{name}.md": pytest.mark.xfail(reason=reason, strict=True, run=run)
-    for name, reason, run in [
-        ("baggp", "mipl, train and test are not defined on the page", True),
-        ("bench", "MyMethod is not defined on the page", True),
-        ("datasets", "mnist would be downloaded; X, y and bags are not defined on the page", False),
-        ("multi-instance-methods", "bags, y and train are not defined on the page", True),
-        ("partial-label-methods", "Z and candidates are not defined on the page", True),
-    ]
-}
-
 
 class Block(NamedTuple):
     line: int
@@ -42,10 +30,10 @@ def blocks(text: str) -> list[Block]:
     ]
 
 
-def pages() -> list[Any]:
+def pages() -> list[str]:
     """The pages of docs/ with Python blocks."""
     return [
-        pytest.param(name, marks=[UNFINISHED[name]] if name in UNFINISHED else [])
+        name
         for name in sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
         if blocks((ROOT / name).read_text(encoding="utf-8"))
     ]

@@ -40,11 +40,21 @@ def estimator(path: str, **state: object) -> dict:
     return {"$": "estimator", "class": path, "state": state}
 
 
+MIPLGP_ADDED = {"sampling": "marginal", "engine": "exact", "n_landmarks": 500}
+
+BAGGP_FITTED = dict.fromkeys(
+    ("background_", "vote_strength_", "label_free_score_", "label_free_error_", "bag_digests_")
+)
 TREES = {
     "a class that moved": (
         estimator("mipl.baggp:BagGP", rank=5, weights_={"$": "array", "name": "0"}, strange_=0.1),
         estimator(
-            "mipl.baggp.estimator:BagGP", rank=5, stacking_weights_={"$": "array", "name": "0"}, outlier_rate_=0.1
+            "mipl.baggp.estimator:BagGP",
+            rank=5,
+            stacking_weights_={"$": "array", "name": "0"},
+            outlier_rate_=0.1,
+            cross_fit=0,
+            **BAGGP_FITTED,
         ),
     ),
     "renamed parameters and a seed that was not kept": (
@@ -57,11 +67,14 @@ TREES = {
             random_state=4,
             lengthscale_=2.0,
             seed_=4,
+            **MIPLGP_ADDED,
+            engine_="exact",
+            prior_root_=None,
         ),
     ),
     "a variant that was a class": (
         estimator("mipl.miplgp:MIPLGPUniform", disambiguation="uniform"),
-        estimator("mipl.miplgp.estimator:MIPLGP", disambiguation="uniform"),
+        estimator("mipl.miplgp.estimator:MIPLGP", disambiguation="uniform", **MIPLGP_ADDED),
     ),
     "an embedded learner": (
         estimator(
@@ -103,7 +116,10 @@ TREES = {
         ),
         estimator(
             "own:Method",
-            parts={"$": "tuple", "items": [{"$": "dict", "items": {"a": [estimator("mipl.baggp.estimator:BagGP")]}}]},
+            parts={
+                "$": "tuple",
+                "items": [{"$": "dict", "items": {"a": [estimator("mipl.baggp.estimator:BagGP", cross_fit=0)]}}],
+            },
         ),
     ),
     "a user's dictionary that looks like an estimator": (

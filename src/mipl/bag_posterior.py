@@ -51,8 +51,12 @@ class BagEvidence(NamedTuple):
     log_any: Tensor
 
 
-def bag_evidence(logits: Tensor, offsets: Tensor) -> BagEvidence:
-    """Sum the instance logits (n, q) of each bag up to the evidence of its labels (m, q)."""
+def bag_evidence(logits: Tensor, offsets: Tensor, background: Tensor | None = None) -> BagEvidence:
+    """Sum the instance logits (n, q) of each bag up to the evidence of its labels (m, q).
+
+    Entries of a `background` mask, broadcast to (m, q), are of a class that no instance carries: its evidence is that
+    all instances are negative, the product of :math:`p_{jn}`, whatever its logits are.
+    """
     s = segment_sum(softplus(logits), offsets)
     log_any = torch.log(-torch.expm1(-s))
     top = torch.segment_reduce(logits, "max", offsets=offsets, axis=0)
@@ -60,7 +64,11 @@ def bag_evidence(logits: Tensor, offsets: Tensor) -> BagEvidence:
     if bool(tiny.any()):
         by_sum = top + torch.log(segment_sum(torch.exp(logits - spread(top, offsets)), offsets))
         log_any = torch.where(tiny, by_sum, log_any)
-    return BagEvidence(s + log_any, log_any)
+    log_evidence = s + log_any
+    if background is not None:
+        log_evidence = log_evidence.masked_fill(background, 0.0)
+        log_any = log_any.masked_fill(background, torch.inf)  # so that no instance carries it
+    return BagEvidence(log_evidence, log_any)
 
 
 def label_posterior(log_evidence: Tensor, log_prior: Tensor) -> Tensor:
@@ -68,10 +76,12 @@ def label_posterior(log_evidence: Tensor, log_prior: Tensor) -> Tensor:
     return torch.softmax(log_evidence + log_prior, dim=1)
 
 
-def set_log_likelihood(log_odds: Tensor, candidates: Tensor) -> Tensor:
-    """Log probability (m,) that the label is in the candidate set (m, q), under the softmax of log odds (m, q)."""
-    in_set = torch.where(candidates, log_odds, -torch.inf)
-    return torch.logsumexp(in_set, dim=1) - torch.logsumexp(log_odds, dim=1)
+def set_log_likelihood(log_odds: Tensor, log_prior: Tensor) -> Tensor:
+    """Log probability (m,) of what is known of the labels, under the softmax of log odds (m, q).
+
+    With a log prior (m, q) of zero on the candidates and -inf beside them it is the probability of the candidate set.
+    """
+    return torch.logsumexp(log_odds + log_prior, dim=1) - torch.logsumexp(log_odds, dim=1)
 
 
 def instance_posterior(logits: Tensor, evidence: BagEvidence, posterior: Tensor, offsets: Tensor) -> Tensor:

@@ -13,11 +13,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mipl.bags import Bags, as_bags
-from mipl.candidates import bag_name, parse_candidates, parse_labels
+from mipl.candidates import bag_name, parse_candidates, parse_labels, parse_votes
 from mipl.dataset import MIPLDataset
-from mipl.errors import DataError
+from mipl.errors import DataError, ParameterError
 from mipl.parameters import check_parameters
 from mipl.persistence import save_model
+from mipl.supervision import Supervision, background_column, check_groups, check_sample_weight, warn_sets_only
 
 __all__ = ["MIPLClassifier", "restrict_to_candidates"]
 
@@ -26,7 +27,8 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of all methods: `fit` on bags and candidate sets, then classify, resolve and explain.
 
     A method implements `_fit` and `_predict_proba`, and overrides `_predict_instances` and `_resolve` where it knows
-    better than the defaults below. Inputs are checked here, once; the underscored methods see a `Bags` and a bool
+    better than the defaults below, and `_fit_supervised` where it can use more than candidate sets: votes, a background
+    class, groups or sample weights. Inputs are checked here, once; the underscored methods see a `Bags` and a bool
     mask. Constructors are keyword-only and only assign; `_parameter_constraints` says what each parameter may be, and
     `fit` checks it. What `fit` learns lives in attributes that end in an underscore and hold NumPy arrays, numbers,
     strings, lists, dictionaries or other estimators, so that `save` can write them without pickle.
@@ -59,6 +61,18 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _fit(self, bags: Bags, candidates: NDArray[np.bool_]) -> None:
         """Learn from m bags and their (m, q) candidate mask."""
 
+    def _fit_supervised(self, bags: Bags, supervision: Supervision) -> None:
+        """Learn from m bags and all that is known of their labels, by default from the candidate sets alone.
+
+        The background class is then a class as any other, and groups are not used.
+        """
+        who = self.name or type(self).__name__
+        if supervision.sample_weight is not None:
+            raise ParameterError(f"{who} cannot weight bags; fit it without sample_weight")
+        if supervision.weights is not None:
+            warn_sets_only(who, stacklevel=4)
+        self._fit(bags, supervision.candidates)
+
     @abstractmethod
     def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:
         """Class probabilities (m, q) of bags."""
@@ -77,19 +91,38 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     # ---------------------------------------------------------------- public interface
 
-    def fit(self, bags: Any, candidates: Any = None, classes: Any = None) -> Self:
-        """Learn from bags and candidate sets.
+    def fit(
+        self,
+        bags: Any,
+        candidates: Any = None,
+        classes: Any = None,
+        *,
+        background: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Learn from bags and what is known of their labels.
 
         Parameters
         ----------
         bags : MIPLDataset, Bags, list of (n_i, d) arrays, or 3-D array
-            A data set brings its own candidates and class names.
-        candidates : (m, q) bool mask, or m collections of labels, default=None
-            The candidate labels of each bag; None takes those of the data set. Fitted with a data set or with labels,
-            `predict` gives labels; fitted with a mask alone, class indices.
+            A data set brings its own candidates, weights, class names, background class and groups.
+        candidates : (m, q) mask or weights, or m collections of labels, mappings, strings or None, default=None
+            The candidate labels of each bag; None takes those of the data set. Votes or weights are an (m, q) matrix of
+            numbers from 0 up, mappings from labels to weights, or strings ``"owl:3|wren:1"``; zero is no candidate. A
+            bag whose entry is None may be of any class; a single label is certain. See
+            `mipl.candidates.parse_votes`. Fitted with a data set or with labels, `predict` gives labels; fitted with
+            a matrix alone, class indices. A method that can only use sets says so in a warning.
         classes : (q,) labels, default=None
-            Names for the columns of a mask, or the full set of labels. None takes the data set's, else ``0..q-1`` for
-            a mask and the labels that occur for collections.
+            Names for the columns of a matrix, or the full set of labels. None takes the data set's, else ``0..q-1`` for
+            a matrix and the labels that occur for collections.
+        background : label, default=None
+            The class whose bags hold no positive instance; None takes the data set's. Methods that have no use for it
+            treat it as any other class.
+        groups : (m,) int, default=None
+            Bags that share a source; None takes the data set's. Used by methods that hold out bags while they learn.
+        sample_weight : (m,) float, default=None
+            How much each bag counts; None for all alike. A method that cannot weight bags raises a `ParameterError`.
 
         Returns
         -------
@@ -97,12 +130,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         check_parameters(self)
         checked = _bags_of(bags)
-        if isinstance(bags, MIPLDataset):
-            candidates = bags.candidates if candidates is None else candidates
-            classes = bags.classes if classes is None else classes
-        elif candidates is None:
-            raise DataError("no candidates: pass fit(bags, candidates), or fit(dataset) with a MIPLDataset")
-        mask, names = parse_candidates(candidates, classes, n_bags=len(checked), bag_ids=_ids_of(bags))
+        supervision, names = _supervision(bags, len(checked), candidates, classes, background, groups, sample_weight)
         self._forget()
         self.classes_ = names
         self.n_features_in_ = checked.n_features
@@ -110,7 +138,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if checked.feature_names is not None:
             self.feature_names_in_ = np.array(checked.feature_names)
         try:
-            self._fit(checked, mask)
+            self._fit_supervised(checked, supervision)
         except BaseException:
             self._forget()  # half a fit is none
             raise
@@ -137,7 +165,8 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         bags : MIPLDataset, Bags, list of (n_i, d) arrays, or 3-D array
             A data set brings its own candidates; its classes may be some of the model's, in any order.
         candidates : (m, q) bool mask, or m collections of labels, default=None
-            The candidate labels of each bag; None takes those of the data set.
+            The candidate labels of each bag; None takes those of the data set. Of votes or weights, only whether they
+            are positive counts.
         """
         checked = self._check_bags(bags)
         if candidates is None:
@@ -245,6 +274,32 @@ def restrict_to_candidates(
     kept = np.where(candidates, proba, 0)
     kept = np.where(kept.sum(axis=1, keepdims=True) > 0, kept, candidates.astype(kept.dtype))
     return kept / kept.sum(axis=1, keepdims=True)
+
+
+def _supervision(
+    bags: Any, m: int, candidates: Any, classes: Any, background: Any, groups: Any, sample_weight: Any
+) -> tuple[Supervision, NDArray[Any]]:
+    """What `fit` was told of m bags, and the class names (q,); a data set fills in what was not passed."""
+    own = bags if isinstance(bags, MIPLDataset) else None
+    ids = _ids_of(bags)
+    if own is None and candidates is None:
+        raise DataError("no candidates: pass fit(bags, candidates), or fit(dataset) with a MIPLDataset")
+    if own is not None and classes is None:
+        classes = own.classes
+    given = own.candidates if own is not None and candidates is None else candidates
+    mask, weights, names = parse_votes(given, classes, n_bags=m, bag_ids=ids)
+    if own is not None:
+        weights = own.candidate_weights if candidates is None else weights
+        background = own.background if background is None else background
+        groups = own.groups if groups is None else groups
+    supervision = Supervision(
+        mask,
+        weights,
+        background_column(background, names),
+        check_groups(groups, m),
+        check_sample_weight(sample_weight, m, ids),
+    )
+    return supervision, names
 
 
 def _bags_of(bags: Any) -> Bags:

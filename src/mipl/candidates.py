@@ -1,4 +1,4 @@
-"""Candidate sets: what a user may pass, and the (m, q) mask that every method sees."""
+"""Candidate sets: what a user may pass, and the (m, q) mask and weights that methods see."""
 
 from __future__ import annotations
 
@@ -6,11 +6,21 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mipl.errors import DataError
+from mipl.votes import as_label, read_entry
 
-__all__ = ["augment_candidates", "bag_name", "label_names", "parse_candidates", "parse_labels", "uniform_weights"]
+__all__ = [
+    "augment_candidates",
+    "bag_name",
+    "check_weights",
+    "label_names",
+    "parse_candidates",
+    "parse_labels",
+    "parse_votes",
+    "uniform_weights",
+]
 
 
 def bag_name(i: int, bag_ids: Sequence[Any] | NDArray[Any] | None = None) -> str:
@@ -25,23 +35,26 @@ def bag_name(i: int, bag_ids: Sequence[Any] | NDArray[Any] | None = None) -> str
     return f"bag {(name.item() if isinstance(name, np.generic) else name)!r}"
 
 
-def parse_candidates(
+def parse_votes(
     candidates: Any,
     classes: Iterable[Any] | None = None,
     n_bags: int | None = None,
     bag_ids: Sequence[Any] | NDArray[Any] | None = None,
-) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Turn candidate sets into a mask (m, q) and the class names (q,).
+) -> tuple[NDArray[np.bool_], NDArray[np.float64] | None, NDArray[Any]]:
+    """Turn candidate sets, votes or weights into a mask (m, q), weights (m, q) or None, and the class names (q,).
 
     Parameters
     ----------
     candidates : one of
         - a bool or 0/1 array (m, q): class c is a candidate of bag i;
-        - a sequence of m lists, sets, tuples or arrays of labels (integers or strings);
-        - a pandas Series whose entries are such collections, or strings ``"a|b"``;
+        - an array (m, q) of other numbers: the votes or weights of the classes, zero for no candidate;
+        - a sequence of m entries: lists, sets, tuples or arrays of labels (integers or strings), mappings from labels
+          to weights, strings ``"a|b"`` or ``"a:3|b:1"`` (see `mipl.votes.read_entry` for names with a ``:``), or None
+          or NaN for a bag of which nothing is known, so that all classes are candidates;
+        - a pandas Series of such entries;
         - a 1-D array of m labels: one candidate each, plain supervised learning.
     classes : sequence of q labels, default=None
-        Names and order of the classes. None stands for ``0..q-1`` for a mask, else for the sorted labels that occur.
+        Names and order of the classes. None stands for ``0..q-1`` for a matrix, else for the sorted labels that occur.
     n_bags : int, default=None
         The number of bags that there must be sets for; None for any number.
     bag_ids : sequence of m ids, default=None
@@ -50,12 +63,45 @@ def parse_candidates(
     Returns
     -------
     mask : (m, q) bool
+        The candidates: where weights are given, those with a positive one.
+    weights : (m, q) float64, or None
+        None where no bag has weights; else bags without weights have 1 for each candidate.
     classes : (q,) int or str
 
     Raises
     ------
     DataError
-        If there is not exactly one set per bag, a set is empty, or a label is not among the classes.
+        If there is not exactly one entry per bag, a bag has no candidate, a label is not among the classes, or a
+        weight is negative or not finite.
+
+    Examples
+    --------
+    >>> mask, weights, classes = parse_votes([{"wren": 1, "owl": 3}, ["owl"], None])
+    >>> classes.tolist(), weights.tolist()
+    (['owl', 'wren'], [[3.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    """
+    array = _try_array(candidates)
+    is_matrix = array is not None and array.ndim == 2 and array.dtype.kind in "biuf"
+    entries: Any = array if is_matrix else list(_entries(candidates))
+    _check_count(len(entries), "candidate sets", n_bags, bag_ids)
+    parse = _parse_matrix if is_matrix else _parse_entries
+    mask, weights, names = parse(entries, None if classes is None else _as_classes(classes), bag_ids)
+    if len(names) < 2:
+        raise DataError(f"only one class ({names.tolist()}); there is nothing to tell apart, pass all class names")
+    empty = np.flatnonzero(~mask.any(axis=1))
+    if len(empty):
+        name = bag_name(empty[0], bag_ids)
+        raise DataError(f"{name} has no candidate label; give it at least one, or None where nothing is known")
+    return mask, weights, names
+
+
+def parse_candidates(
+    candidates: Any,
+    classes: Iterable[Any] | None = None,
+    n_bags: int | None = None,
+    bag_ids: Sequence[Any] | NDArray[Any] | None = None,
+) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    """The mask (m, q) and the class names (q,) of `parse_votes`, for uses where only the sets matter.
 
     Examples
     --------
@@ -63,17 +109,7 @@ def parse_candidates(
     >>> classes.tolist(), mask.tolist()
     (['owl', 'wren'], [[True, True], [True, False]])
     """
-    array = _try_array(candidates)
-    is_mask = array is not None and array.ndim == 2 and array.dtype.kind in "biuf"
-    entries: Any = array if is_mask else list(_entries(candidates))
-    _check_count(len(entries), "candidate sets", n_bags, bag_ids)
-    mask, names = _parse_mask(entries, classes, bag_ids) if is_mask else _parse_sets(entries, classes, bag_ids)
-    if len(names) < 2:
-        raise DataError(f"only one class ({names.tolist()}); there is nothing to tell apart, pass all class names")
-    empty = np.flatnonzero(~mask.any(axis=1))
-    if len(empty):
-        name = bag_name(empty[0], bag_ids)
-        raise DataError(f"{name} has no candidate label; give it at least one, or all classes if unknown")
+    mask, _, names = parse_votes(candidates, classes, n_bags, bag_ids)
     return mask, names
 
 
@@ -83,32 +119,76 @@ def _check_count(given: int, what: str, n_bags: int | None, bag_ids: Any) -> Non
         raise DataError(f"{given} {what} for {expected} bags; there must be one per bag")
 
 
-def _parse_sets(entries: list[Any], classes: Any, bag_ids: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    sets = [_as_set(bag_name(i, bag_ids), entry) for i, entry in enumerate(entries)]
-    if not sets:
+Parsed = tuple[NDArray[np.bool_], NDArray[np.float64] | None, NDArray[Any]]
+
+
+def _parse_entries(entries: list[Any], classes: NDArray[Any] | None, bag_ids: Any) -> Parsed:
+    if not entries:
         raise DataError("no candidate sets: the data set is empty")
-    names = _as_classes(classes) if classes is not None else _sorted_labels(label for s in sets for label in s)
-    index = {label: c for c, label in enumerate(names.tolist())}
-    mask = np.zeros((len(sets), len(names)), dtype=bool)
-    for i, labels in enumerate(sets):
-        for label in labels:
+    known = None if classes is None else set(classes.tolist())
+    read = [read_entry(bag_name(i, bag_ids), entry, known) for i, entry in enumerate(entries)]
+    if classes is None:
+        classes = _sorted_labels(label for entry in read for label in entry or ())
+        if not len(classes):
+            raise DataError("no bag has a candidate label; pass the classes, or at least one candidate set")
+    index = {label: c for c, label in enumerate(classes.tolist())}
+    weights = np.zeros((len(read), len(classes)))
+    for i, entry in enumerate(read):
+        if entry is None:
+            weights[i] = 1
+            continue
+        for label in entry:
             if label not in index:
-                name = bag_name(i, bag_ids)
-                raise DataError(f"{name} has the candidate {label!r}, which is not among the classes {names.tolist()}")
-            mask[i, index[label]] = True
-    return mask, names
+                raise DataError(
+                    f"{bag_name(i, bag_ids)} has the candidate {label!r}, which is not among the classes "
+                    f"{classes.tolist()}"
+                )
+            weights[i, index[label]] = entry[label] if isinstance(entry, dict) else 1
+    return weights > 0, weights if any(isinstance(entry, dict) for entry in read) else None, classes
 
 
-def _parse_mask(array: NDArray[Any], classes: Any, bag_ids: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    bad = np.argwhere((array != 0) & (array != 1))
-    if len(bad):
-        i, c = bad[0]
-        name = bag_name(i, bag_ids)
-        raise DataError(f"{name}, class {c}: a candidate mask holds 0 and 1 only, not {array[i, c]}")
-    names = np.arange(array.shape[1]) if classes is None else _as_classes(classes)
+def _parse_matrix(array: NDArray[Any], classes: NDArray[Any] | None, bag_ids: Any) -> Parsed:
+    names = np.arange(array.shape[1]) if classes is None else classes
     if len(names) != array.shape[1]:
         raise DataError(f"{len(names)} class names for a candidate mask with {array.shape[1]} columns")
-    return array.astype(bool), names
+    if ((array == 0) | (array == 1)).all():
+        return array.astype(bool), None, names
+    weights = _as_weights(array, bag_ids)
+    return weights > 0, weights, names
+
+
+def check_weights(
+    weights: ArrayLike, mask: NDArray[np.bool_], bag_ids: Sequence[Any] | NDArray[Any] | None = None
+) -> NDArray[np.float64]:
+    """The weights (m, q) of candidates as float64: positive where the mask (m, q) is true, else zero.
+
+    Raises
+    ------
+    DataError
+        The weights have another shape, or one is not finite, is negative, or does not agree with the mask.
+    """
+    array = np.asarray(weights)
+    if array.shape != mask.shape or array.dtype.kind not in "biuf":
+        raise DataError(f"candidate_weights must be numbers of shape {mask.shape}, got {array.dtype} {array.shape}")
+    array = _as_weights(array, bag_ids)
+    differ = np.argwhere((array > 0) != mask)
+    if len(differ):
+        i, c = differ[0]
+        name, what = bag_name(i, bag_ids), "a candidate" if mask[i, c] else "no candidate"
+        raise DataError(f"{name}, class {c} has the weight {array[i, c]:g} and is {what}; make them agree")
+    return array
+
+
+def _as_weights(weights: NDArray[Any], bag_ids: Any) -> NDArray[np.float64]:
+    array = weights.astype(np.float64)
+    bad = np.argwhere(~(np.isfinite(array) & (array >= 0)))
+    if len(bad):
+        i, c = bad[0]
+        raise DataError(
+            f"{bag_name(i, bag_ids)}, class {c}: the weight {weights[i, c]} is not a finite number from 0 up; "
+            "0 says that the class is not a candidate"
+        )
+    return array
 
 
 def _try_array(candidates: Any) -> NDArray[Any] | None:
@@ -138,32 +218,11 @@ def _entries(candidates: Any) -> Iterable[Any]:
     if isinstance(candidates, np.ndarray) and candidates.ndim != 1:
         raise DataError(
             f"cannot read candidates from an array of shape {candidates.shape} and type {candidates.dtype}; "
-            "pass an (m, q) bool mask or a list of label sets"
+            "pass an (m, q) mask or matrix of weights, or a list of label sets"
         )
     if isinstance(candidates, str | bytes) or not isinstance(candidates, Iterable):
         raise DataError("cannot read candidates; pass an (m, q) bool mask or a list of label sets")
     return candidates.tolist() if isinstance(candidates, np.ndarray) else candidates
-
-
-def _as_set(bag: str, entry: Any) -> list[Any]:
-    if isinstance(entry, str):
-        labels: list[Any] = [part.strip() for part in entry.split("|")] if entry else []
-        if any(part == "" for part in labels):
-            raise DataError(f'{bag}: the candidate list {entry!r} has an empty label; write "a|b"')
-        return labels
-    if isinstance(entry, int | np.integer):
-        return [_as_label(f"{bag}: the label", entry)]
-    if isinstance(entry, Iterable):
-        return [_as_label(f"{bag}: the label", label) for label in entry]
-    raise DataError(f"{bag}: cannot read a candidate set from {entry!r}; pass a list or set of labels")
-
-
-def _as_label(what: str, label: Any) -> int | str:
-    if isinstance(label, str):
-        return str(label)
-    if isinstance(label, bool | np.bool_) or not isinstance(label, int | np.integer):
-        raise DataError(f"{what} {label!r} is neither an integer nor a string")
-    return int(label)
 
 
 def _sorted_labels(labels: Iterable[Any]) -> NDArray[Any]:
@@ -176,7 +235,7 @@ def _sorted_labels(labels: Iterable[Any]) -> NDArray[Any]:
 def _as_classes(classes: Any) -> NDArray[Any]:
     if isinstance(classes, str | bytes) or not isinstance(classes, Iterable):
         raise DataError(f"classes must be a sequence of labels, got {classes!r}")
-    names = [_as_label("the class name", c) for c in classes]
+    names = [as_label("the class name", c) for c in classes]
     if len({type(c) for c in names}) > 1:
         raise DataError("class names mix integers and strings; use one kind throughout")
     if len(set(names)) != len(names):

@@ -9,20 +9,20 @@ from __future__ import annotations
 import inspect
 import pickle
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
-from mipl.dataset import MIPLDataset
 from mipl.errors import DataError, ParameterError
 from mipl.persistence import load_model
+from mipl.small_problems import small_dataset, small_problem
 
 __all__ = ["check_mipl_estimator", "mipl_checks", "small_dataset", "small_problem"]
 
@@ -66,56 +66,12 @@ def mipl_checks() -> Iterator[Callable[[MIPLClassifier], None]]:
     yield check_data_set_equals_its_parts
     yield check_labels_by_name
     yield check_features_by_name
+    yield check_equal_votes_are_a_candidate_set
+    yield check_nothing_known_means_all_classes
+    yield check_a_background_class_is_accepted
+    yield check_sample_weights_of_one_change_nothing
     yield check_saving_and_pickling_change_nothing
     yield check_bad_input_is_refused
-
-
-def small_problem(
-    q: int = 3, m: int = 24, d: int = 4, seed: int = 7
-) -> tuple[Bags, NDArray[np.bool_], NDArray[np.int64]]:
-    """Make m bags of 1 to 5 instances, some near the class centre, the rest around the origin; two candidates each.
-
-    Parameters
-    ----------
-    q : int, default=3
-        Number of classes, at most d.
-    m : int, default=24
-        Number of bags.
-    d : int, default=4
-        Number of features.
-    seed : int, default=7
-        Of all that is random.
-
-    Returns
-    -------
-    bags : Bags
-    candidates : (m, q) bool
-    labels : (m,) int
-    """
-    rng = np.random.default_rng(seed)
-    labels = np.arange(m) % q
-    candidates = np.zeros((m, q), dtype=bool)
-    candidates[np.arange(m), labels] = True
-    candidates[np.arange(m), (labels + rng.integers(1, q, m)) % q] = True
-    bags = []
-    for label in labels:
-        size = rng.integers(1, 6)
-        bag = 0.3 * rng.standard_normal((size, d))
-        bag[: rng.integers(1, size + 1), label] += 2.0
-        bags.append(bag.astype(np.float32))
-    return Bags.from_list(bags), candidates, labels
-
-
-def small_dataset() -> MIPLDataset:
-    """The `small_problem` as a data set with names: of classes (not in alphabetical order), of features and of bags."""
-    bags, candidates, labels = small_problem()
-    return MIPLDataset(
-        Bags(bags.instances, bags.offsets, feature_names=["width", "height", "weight", "age"]),
-        candidates,
-        labels=labels,
-        classes=["cat", "ant", "bee"],
-        bag_ids=[f"animal-{i}" for i in range(len(bags))],
-    )
 
 
 # -------------------------------------------------------------------- parameters
@@ -339,6 +295,69 @@ def check_features_by_name(estimator: MIPLClassifier) -> None:
     ):
         who = f"predict_proba of {type(estimator).__name__}"
         _assert_refused(who, what, DataError, lambda: estimator.predict_proba(bags), repr(feature))  # noqa: B023
+
+
+# -------------------------------------------------------------------- votes, unknown labels, background, weights
+
+
+def check_equal_votes_are_a_candidate_set(estimator: MIPLClassifier) -> None:
+    """Votes are accepted, by methods that only use sets with a warning; equal votes are a plain candidate set."""
+    bags, candidates, _ = small_problem()
+    by_mask = _seeded(estimator).fit(bags, candidates).predict_proba(bags)
+    votes = np.where(candidates, np.random.default_rng(0).integers(1, 9, candidates.shape), 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        equal = _seeded(estimator).fit(bags, 2.0 * candidates).predict_proba(bags)
+        _assert_probabilities("predict_proba after a fit with votes", _seeded(estimator).fit(bags, votes), bags)
+    assert np.allclose(equal, by_mask, atol=_TOLERANCE), "two votes for each candidate differ from the candidate set"
+
+
+def check_nothing_known_means_all_classes(estimator: MIPLClassifier) -> None:
+    """None in the place of a candidate set is the set of all classes."""
+    bags, candidates, _ = small_problem()
+    unknown = np.arange(len(bags)) % 5 == 0
+    sets = [None if nothing else np.flatnonzero(row).tolist() for row, nothing in zip(candidates, unknown, strict=True)]
+    by_none = _seeded(estimator).fit(bags, sets)
+    by_mask = _seeded(estimator).fit(bags, candidates | unknown[:, None])
+    same = np.array_equal(by_none.predict_proba(bags), by_mask.predict_proba(bags))
+    assert same, "None in the place of a candidate set differs from the set of all classes"
+
+
+def check_a_background_class_is_accepted(estimator: MIPLClassifier) -> None:
+    """A class may be declared the background; one that is no class is refused."""
+    bags, candidates, _ = small_problem()
+    fitted = clone(estimator).fit(bags, candidates, background=1)
+    _assert_probabilities("predict_proba after a fit with a background class", fitted, bags)
+    _assert_refused(
+        type(estimator).__name__,
+        "a background that is no class",
+        DataError,
+        lambda: clone(estimator).fit(bags, candidates, background=7),
+        "7",
+    )
+
+
+def check_sample_weights_of_one_change_nothing(estimator: MIPLClassifier) -> None:
+    """Sample weights are used or refused with a ParameterError; used, ones are the same as none."""
+    bags, candidates, _ = small_problem()
+    weighted = _seeded(estimator)
+    try:
+        weighted.fit(bags, candidates, sample_weight=np.ones(len(bags)))
+    except ParameterError:
+        return
+    plain = _seeded(estimator).fit(bags, candidates)
+    same = np.allclose(weighted.predict_proba(bags), plain.predict_proba(bags), atol=_TOLERANCE)
+    assert same, "sample weights of one change the answers"
+
+
+def _assert_probabilities(what: str, model: MIPLClassifier, bags: Bags) -> None:
+    proba = model.predict_proba(bags)
+    assert proba.shape == (len(bags), len(model.classes_)), f"{what} has shape {proba.shape}"
+    valid = np.isfinite(proba).all() and (proba >= 0).all() and np.abs(proba.sum(axis=1) - 1).max() < _TOLERANCE
+    assert valid, f"rows of {what} are no probabilities"
+
+
+# -------------------------------------------------------------------- files and bad input
 
 
 def check_saving_and_pickling_change_nothing(estimator: MIPLClassifier) -> None:

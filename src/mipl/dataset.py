@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mipl.bags import Bags, as_bags
-from mipl.candidates import bag_name, label_names, parse_candidates, parse_labels
+from mipl.candidates import bag_name, check_weights, label_names, parse_labels, parse_votes
 from mipl.errors import DataError, ParameterError
 from mipl.rows import check_columns, frame_features, group_rows, one_per_bag
+from mipl.supervision import Supervision, background_column, check_groups
 
 __all__ = ["MIPLDataset", "split_order"]
 
@@ -25,11 +26,14 @@ class MIPLDataset:
     ----------
     bags : Bags, list of (n_i, d) arrays, or 3-D array
         The bags; feature names travel with a `Bags`.
-    candidates : (m, q) bool mask, or m collections of labels
-        The candidate labels of each bag, see `mipl.candidates.parse_candidates`.
+    candidates : (m, q) mask or weights, or m collections of labels, mappings from labels to weights, strings or None
+        The candidate labels of each bag, see `mipl.candidates.parse_votes`. A label that is known for certain is a
+        candidate set of one; None stands for a bag of which nothing is known, all classes being candidates. The
+        attribute holds a bool mask.
     labels : (m,) labels, default=None
-        The true label of each bag, for evaluation only; None where unknown. It must be a candidate. Where `classes` are
-        strings, class indices are taken too (-1 for unknown). The attribute holds class indices.
+        The true label of each bag, for evaluation only: no method learns from it. None where unknown. It may lie
+        outside the candidates, see `labels_outside`. Where `classes` are strings, class indices are taken too (-1 for
+        unknown). The attribute holds class indices.
     classes : (q,) names, default=None
         The classes in their order; None stands for ``0..q-1`` for a mask, else for the sorted labels that occur.
     instance_labels : (n,) int, default=None
@@ -42,6 +46,11 @@ class MIPLDataset:
         Where the data come from and how the features were scaled.
     groups : (m,) int, default=None
         Bags that share a source (a recording, a patient, a page); `split` keeps those of one group on one side.
+    candidate_weights : (m, q) float, default=None
+        Votes or weights of the candidates, positive on these and zero elsewhere; None takes what `candidates` say, and
+        where these are plain sets the attribute is None.
+    background : label, default=None
+        The class whose bags hold no positive instance ("silence"), one of `classes`.
 
     Examples
     --------
@@ -58,6 +67,8 @@ class MIPLDataset:
     instance_labels: NDArray[np.int64] | None
     bag_ids: NDArray[Any]
     groups: NDArray[np.int64] | None
+    candidate_weights: NDArray[np.float64] | None
+    background: Any
 
     def __init__(
         self,
@@ -70,21 +81,32 @@ class MIPLDataset:
         name: str = "",
         description: str = "",
         groups: Any = None,
+        candidate_weights: Any = None,
+        background: Any = None,
     ) -> None:
         self.bags = as_bags(bags)
         ids = _check_bag_ids(bag_ids, len(self.bags))
-        mask, names = parse_candidates(candidates, classes, bag_ids=ids)
+        mask, weights, names = parse_votes(candidates, classes, bag_ids=ids)
+        if candidate_weights is not None:
+            weights = check_weights(candidate_weights, mask, ids)
         self.bag_ids = _frozen(ids)
         self.candidates = _frozen(mask)
         self.classes = _frozen(names)
-        self.labels = _frozen(_check_labels(labels, mask, names, ids))
+        self.labels = _frozen(_check_labels(labels, names, ids))
         self.instance_labels = _frozen(_check_instance_labels(instance_labels, self.bags, len(names), ids))
-        self.groups = _frozen(_check_groups(groups, len(self.bags)))
+        self.groups = _frozen(check_groups(groups, len(self.bags)))
+        self.candidate_weights = _frozen(weights)
+        column = background_column(background, names)
+        self.background = None if column is None else names[column].item()
         self.name = name
         self.description = description
 
     def __repr__(self) -> str:
-        return f"MIPLDataset({self.name!r}, {self.bags!r}, {self.n_classes} classes)"
+        weights = "" if self.candidate_weights is None else ", weighted candidates"
+        background = "" if self.background is None else f", background={self.background!r}"
+        outside = len(self.labels_outside())
+        remark = f", {outside} true labels outside the candidates" if outside else ""
+        return f"MIPLDataset({self.name!r}, {self.bags!r}, {self.n_classes} classes{weights}{background}{remark})"
 
     # ---------------------------------------------------------------- construction and files
 
@@ -99,6 +121,7 @@ class MIPLDataset:
         features: Sequence[str] | None = None,
         classes: Sequence[Any] | None = None,
         name: str = "",
+        background: Any = None,
     ) -> MIPLDataset:
         """Read a pandas frame with one row per instance; its columns name the features.
 
@@ -109,7 +132,8 @@ class MIPLDataset:
         bag : str, default="bag_id"
             The column that says which bag a row belongs to.
         candidates : str, default="candidates"
-            The column of candidate sets: collections of labels, or strings ``"a|b"``.
+            The column of candidate sets: collections of labels, mappings from labels to weights, or strings ``"a|b"``
+            or ``"a:3|b:1"``; where it is empty nothing is known, and all classes are candidates.
         label : str, default=None
             The column of true labels; None takes the column ``"label"`` where there is one.
         features : sequence of str, default=None
@@ -118,6 +142,8 @@ class MIPLDataset:
             The classes in their order; None takes the sorted labels that occur.
         name : str, default=""
             What the data set is called in tables.
+        background : label, default=None
+            The class whose bags hold no positive instance.
         """
         check_columns(frame, [bag, candidates, *([label] if label else [])])
         if label is None and "label" in frame.columns:
@@ -128,14 +154,14 @@ class MIPLDataset:
         order, offsets, ids = group_rows(frame[bag].to_numpy(), len(flat))
         rows = np.arange(len(flat)) if order is None else order
         sets = one_per_bag(frame[candidates], rows, offsets, ids)
-        mask, names = parse_candidates(sets, classes, bag_ids=ids)
         return cls(
             bags=Bags(flat[rows], offsets, feature_names=list(map(str, features))),
-            candidates=mask,
-            classes=names,
+            candidates=sets,
+            classes=classes,
             labels=one_per_bag(frame[label], rows, offsets, ids) if label else None,
             bag_ids=ids,
             name=name,
+            background=background,
         )
 
     def save(self, path: str | Path) -> Path:
@@ -163,6 +189,18 @@ class MIPLDataset:
         """The true label of each bag by name, None where unknown."""
         return label_names(self.labels, self.classes)
 
+    def supervision(self) -> Supervision:
+        """What a method may learn from: candidates, weights, background and groups, but not the true labels."""
+        background = background_column(self.background, self.classes)
+        return Supervision(self.candidates, self.candidate_weights, background, self.groups)
+
+    def labels_outside(self) -> NDArray[np.int64]:
+        """The bags, by position, whose true label is known and not among their candidates."""
+        if self.labels is None:
+            return np.array([], dtype=np.int64)
+        known = np.flatnonzero(self.labels >= 0)
+        return known[~self.candidates[known, self.labels[known]]]
+
     @property
     def n_classes(self) -> int:
         """The number q of classes."""
@@ -181,6 +219,8 @@ class MIPLDataset:
             name=self.name,
             description=self.description,
             groups=None if self.groups is None else self.groups[index],
+            candidate_weights=None if self.candidate_weights is None else self.candidate_weights[index],
+            background=self.background,
         )
 
     def split(
@@ -255,13 +295,15 @@ class MIPLDataset:
         """The columns of the paper's table of data sets, as a dictionary.
 
         ``positive`` is the share of instances of a target class in percent, None where instance labels are unknown;
-        ``candidates`` is the mean size of a candidate set.
+        ``candidates`` is the mean size of a candidate set. Only where there is something to say, ``weights`` is the
+        mean sum of a bag's weights, ``background`` the background class, and ``outside`` the number of bags whose true
+        label is not among their candidates.
         """
         sizes = self.bags.sizes
         positive = None
         if self.instance_labels is not None and (self.instance_labels >= 0).all():
             positive = 100.0 * float(np.mean(self.instance_labels < self.n_classes))
-        return {
+        summary = {
             "name": self.name,
             "bags": len(self),
             "instances": self.bags.n_instances,
@@ -272,6 +314,13 @@ class MIPLDataset:
             "candidates": float(self.candidates.sum(axis=1).mean()),
             "positive": positive,
         }
+        if self.candidate_weights is not None:
+            summary["weights"] = float(self.candidate_weights.sum(axis=1).mean())
+        if self.background is not None:
+            summary["background"] = self.background
+        if len(self.labels_outside()):
+            summary["outside"] = len(self.labels_outside())
+        return summary
 
     def equals(self, other: MIPLDataset) -> bool:
         """Say whether both hold the same data, feature names included; `name` and `description` may differ."""
@@ -283,6 +332,8 @@ class MIPLDataset:
             and _same(self.instance_labels, other.instance_labels)
             and np.array_equal(self.bag_ids, other.bag_ids)
             and _same(self.groups, other.groups)
+            and _same(self.candidate_weights, other.candidate_weights)
+            and self.background == other.background
         )
 
 
@@ -313,23 +364,9 @@ def _frozen(array: ArrayOrNone) -> ArrayOrNone:
     return array
 
 
-def _check_labels(
-    labels: Any, mask: NDArray[np.bool_], classes: NDArray[Any], ids: NDArray[Any]
-) -> NDArray[np.int64] | None:
-    if labels is None:
-        return None
-    index = parse_labels(labels, classes, bag_ids=ids)
-    known = np.flatnonzero(index >= 0)
-    if not len(known):
-        return None
-    outside = known[~mask[known, index[known]]]
-    if len(outside):
-        i = outside[0]
-        raise DataError(
-            f"{bag_name(i, ids)} has the true label {classes[index[i]].item()!r}, which is not among its candidates "
-            f"{classes[mask[i]].tolist()}; add it or correct the label"
-        )
-    return index
+def _check_labels(labels: Any, classes: NDArray[Any], ids: NDArray[Any]) -> NDArray[np.int64] | None:
+    index = None if labels is None else parse_labels(labels, classes, bag_ids=ids)
+    return index if index is not None and (index >= 0).any() else None
 
 
 def _check_instance_labels(labels: ArrayLike | None, bags: Bags, q: int, ids: NDArray[Any]) -> NDArray[np.int64] | None:
@@ -362,15 +399,6 @@ def _check_bag_ids(ids: ArrayLike | None, m: int) -> NDArray[Any]:
             f"the bag id {unique[counts > 1][0].item()!r} occurs {counts.max()} times; bag ids must be unique"
         )
     return array.astype(np.int64) if array.dtype.kind == "u" else array
-
-
-def _check_groups(groups: ArrayLike | None, m: int) -> NDArray[np.int64] | None:
-    if groups is None:
-        return None
-    array = np.asarray(groups)
-    if array.shape != (m,) or not np.issubdtype(array.dtype, np.integer):
-        raise DataError(f"groups must be {m} integers, one per bag, got {array.dtype} {array.shape}")
-    return array.astype(np.int64)
 
 
 def _selected_ids(ids: NDArray[Any], index: NDArray[np.int64]) -> NDArray[Any] | None:

@@ -68,6 +68,23 @@ _RENAMED: dict[str, dict[str, str]] = {
 
 #: Fitted attributes that format 1 did not have: class of format 2 -> {attribute: the one whose value it has}.
 _ADDED = {_MIPLGP: {"seed_": "random_state"}}  # random_state was an integer, and the seed
+#: Parameters that format 1 did not have, at the value that does what it did.
+_NEW_PARAMETERS: dict[str, dict[str, Any]] = {
+    _MIPLGP: {"sampling": "marginal", "engine": "exact", "n_landmarks": 500},
+    _BAGGP: {"cross_fit": 0},
+}
+#: Fitted attributes that format 1 did not have, likewise.
+_NEW_ATTRIBUTES: dict[str, dict[str, Any]] = {
+    _MIPLGP: {"engine_": "exact", "prior_root_": None},
+    # Nothing was cross-fitted, and the bags that the model was fitted on are not known to it.
+    _BAGGP: {
+        "background_": None,
+        "vote_strength_": None,
+        "label_free_score_": None,
+        "label_free_error_": None,
+        "bag_digests_": None,
+    },
+}
 
 
 def migrate(tree: Any, version: int) -> Any:
@@ -113,4 +130,5 @@ def _node(path: str, state: dict[str, Any]) -> dict[str, Any]:
     new = {renamed.get(name, name): value for name, value in state.items()}
     fitted = any(name.endswith("_") for name in new)
     added = {name: new[source] for name, source in _ADDED.get(path, {}).items()} if fitted else {}
-    return {"$": "estimator", "class": path, "state": {**new, **added}}
+    constant = _NEW_PARAMETERS.get(path, {}) | (_NEW_ATTRIBUTES.get(path, {}) if fitted else {})
+    return {"$": "estimator", "class": path, "state": {**new, **added, **constant}}

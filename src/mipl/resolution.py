@@ -5,6 +5,7 @@ Numbers leave a model in this form, so that no table, file or picture joins arra
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -257,6 +258,32 @@ class Resolution:
         from mipl.plotting.resolution import draw_resolved
 
         return draw_resolved(self, path, n_bags)
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        title: str = "",
+        notes: Mapping[str, Any] | None = None,
+        decisions: Mapping[str, str | None] | None = None,
+    ) -> Path:
+        """Write a page to look at, to correct and to show: one HTML file that needs no network and no server.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where to write: .html.
+        title : str, default=""
+            What the data are called.
+        notes : mapping from str to anything, default=None
+            What to say about how the answers were made, such as ``{"parameters": model.get_params()}``.
+        decisions : mapping from str to str or None, default=None
+            Decisions that were taken already, as `mipl.io.decisions.read_decisions` gives them; the page exports them
+            again with those that are taken in it.
+        """
+        from mipl.report import write_page
+
+        return write_page(self, path, title=title, notes=notes, decisions=decisions)
 
     def summary(self) -> dict[str, Any]:
         """What was found, in numbers: sizes, mean probability and margin, accuracy where the truth is known."""

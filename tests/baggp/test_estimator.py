@@ -202,3 +202,83 @@ def test_a_device_that_is_not_there_is_named() -> None:
     if not torch.cuda.is_available():
         with pytest.raises(UnavailableError, match="device='cuda'"):
             BagGP(device="cuda").fit(ds)
+
+
+# ---------------------------------------------------------------- what is known of labels
+
+
+def test_resolve_answers_for_training_bags_with_their_cross_fitted_posterior() -> None:
+    train, test = make_bags(**SMALL).split(0.6, seed=0)
+    model = fast().fit(train)
+    assert np.array_equal(model.resolve(train), model.posterior_)
+    assert np.array_equal(model.resolve(train[5:9]), model.posterior_[5:9])
+    others = model.predict_proba(test) * test.candidates
+    np.testing.assert_allclose(model.resolve(test), others / others.sum(axis=1, keepdims=True))
+
+
+def test_votes_help_where_the_majority_is_right() -> None:
+    ds = make_bags(**{**SMALL, "separation": 3.0}, r=2, seed=1)
+    rng = np.random.default_rng(0)
+    votes = ds.candidates * rng.integers(1, 4, ds.candidates.shape).astype(float)
+    votes[np.arange(len(ds)), ds.labels] += rng.integers(0, 4, len(ds))
+    plain, voted = fast().fit(ds.bags, ds.candidates), fast().fit(ds.bags, votes)
+    assert voted.vote_strength_ > 0.3
+    accuracy = [np.mean(model.posterior_.argmax(axis=1) == ds.labels) for model in (plain, voted)]
+    assert accuracy[1] > accuracy[0] + 0.02
+
+
+def test_votes_that_say_nothing_are_not_believed() -> None:
+    ds = make_bags(**SMALL, r=2, seed=1)
+    rng = np.random.default_rng(0)
+    votes = ds.candidates * rng.integers(1, 20, ds.candidates.shape).astype(float)
+    model = fast().fit(ds.bags, votes)
+    assert model.vote_strength_ < 0.3
+    assert np.mean(model.posterior_.argmax(axis=1) == ds.labels) > 0.9
+
+
+def test_bags_of_which_nothing_is_known_are_used_and_resolved() -> None:
+    ds = make_bags(**SMALL, r=1, seed=3)
+    sets = [None if i % 3 == 0 else labels for i, labels in enumerate(ds.candidate_sets())]
+    model = fast().fit(ds.bags, sets, classes=ds.classes)
+    unknown = np.arange(len(ds)) % 3 == 0
+    assert np.mean(model.posterior_[unknown].argmax(axis=1) == ds.labels[unknown]) > 0.85
+
+
+def test_a_background_bag_is_one_without_positives() -> None:
+    ds = make_bags(**{**SMALL, "n_bags": 200}, r=0, seed=4)
+    rng = np.random.default_rng(0)
+    empty = ds.labels == 0  # bags of class 0 lose their positives: nothing is in them
+    bags = [
+        bag[row == 5] if is_empty else bag
+        for bag, row, is_empty in zip(ds.bags, np.split(ds.instance_labels, ds.bags.offsets[1:-1]), empty, strict=True)
+    ]
+    candidates = ds.candidates.copy()
+    candidates[np.arange(200), rng.integers(0, 5, 200)] = True
+    silent = MIPLDataset(bags, candidates, ds.labels, classes=["silence", "a", "b", "c", "d"], background="silence")
+    train, test = silent.split(0.6, seed=0)
+    model = fast().fit(train)
+    assert model.score(test) > 0.85
+    assert np.mean(model.predict(test)[test.labels == 0] == "silence") > 0.7
+    assert (model.predict_instances(test)[:, 0] == 0).all()
+
+
+def test_groups_are_held_out_together_and_change_the_weights() -> None:
+    # Each bag occurs in five copies: held out one by one, its copies give it away.
+    ds = make_bags(**{**SMALL, "n_bags": 40, "separation": 1.0}, r=1, seed=5)
+    five = ds[np.repeat(np.arange(40), 5)]
+    alone = fast().fit(five.bags, five.candidates)
+    together = fast().fit(five.bags, five.candidates, groups=np.repeat(np.arange(40), 5))
+    assert together.label_free_score_ < alone.label_free_score_ - 0.1
+
+
+@pytest.mark.parametrize(("m", "q"), [(90, 3), (150, 10)])
+def test_features_without_information_give_honest_probabilities(m: int, q: int) -> None:
+    gaps = []
+    for seed in range(2):
+        ds = make_bags(n_bags=m * 2 // q * q, n_classes=q, n_features=6, separation=0.0, sizes=(3, 6), r=1, seed=seed)
+        train, test = ds.split(0.5, seed=seed)
+        model = fast().fit(train)
+        proba = model.predict_proba(test)
+        gaps.append(proba.max(axis=1).mean() - np.mean(proba.argmax(axis=1) == test.labels))
+        gaps.append(model.posterior_.max(axis=1).mean() - np.mean(model.posterior_.argmax(axis=1) == train.labels))
+    assert abs(np.mean(gaps)) < 0.12

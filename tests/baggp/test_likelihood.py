@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from baggp_blocks import generator, make_block
+from baggp_blocks import generator, log_prior, make_block
 from scipy.optimize import check_grad
 
 from mipl.baggp.blocks import Block
@@ -56,7 +56,7 @@ def test_the_bag_likelihood_finds_what_distinguishes_the_classes() -> None:
     candidates = torch.nn.functional.one_hot(label, q).bool()
     candidates[torch.rand(60, generator=g) < 0.5] = True
     eigenvalues, Q = torch.linalg.eigh((features.T @ features).double())
-    block = Block(features @ Q.float(), offsets, candidates)
+    block = Block(features @ Q.float(), offsets, log_prior(candidates))
     prior = candidates.double() / candidates.sum(dim=1, keepdim=True)
     model = fit_bag_likelihood([block], eigenvalues, prior)
     best = model.logits(block.features).reshape(60, 4, q)
@@ -69,7 +69,7 @@ def test_logits_are_moderated_by_the_posterior_variance_of_the_weights() -> None
     eigenvalues, Q = torch.linalg.eigh((features.T @ features).double())
     features = features @ Q.float()
     prior = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).double()
-    block = Block(features, torch.tensor([0, 20, 40]), prior.bool())
+    block = Block(features, torch.tensor([0, 20, 40]), log_prior(prior.bool()))
     model = fit_bag_likelihood([block], eigenvalues, prior, stages=STAGES[:1])
     phi = torch.cat([features[:2], 5 * features[:1]]).double()
     mode = phi @ model.coef + model.intercept
@@ -80,3 +80,21 @@ def test_logits_are_moderated_by_the_posterior_variance_of_the_weights() -> None
     v = (phi @ covariance @ phi.T).diagonal()
     expected = mode / torch.sqrt(1 + math.pi / 8 * v)[:, None]
     torch.testing.assert_close(model.logits(phi.float()), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_background_class_is_the_product_of_negatives() -> None:
+    block, background = make_block([2, 3], q=3), torch.tensor([False, True, False])
+    bias = torch.tensor([-1.0, -1e3, -2.0, -0.5], dtype=torch.float64)
+    W = torch.randn(6, 4, generator=generator(3), dtype=torch.float64)
+    W[:, 1] = 0
+    prior = torch.tensor([[0.3, 0.5, 0.2], [0.0, 0.4, 0.6]], dtype=torch.float64)
+    p = torch.softmax(block.features @ W + bias, dim=1)
+    expected = 0.0
+    for b, (low, high) in enumerate([(0, 2), (2, 5)]):
+        negative = p[low:high, 3].prod()
+        Z = (p[low:high, :3] + p[low:high, 3:]).prod(dim=0) - negative
+        expected -= torch.log(prior[b, 0] * Z[0] + prior[b, 1] * negative + prior[b, 2] * Z[2]).item()
+    labels = LabelPrior.of(prior, prior > 0)
+    value, gradient = likelihood_statistics(block, labels, W, bias, 0.0, False, background)
+    assert value.item() == pytest.approx(expected, rel=1e-12)
+    assert (gradient[:, 1] == 0).all()

@@ -9,13 +9,13 @@ import torch
 from baggp_blocks import generator
 
 import mipl
-from mipl.baggp.model import BagModel, Expert, Stacking, instance_probabilities
+from mipl.baggp.model import BagModel, Expert, Stacking
 
 
 def expert(seed: int, moderated: bool) -> Expert:
     g = generator(seed)
     coef, rest = torch.randn(5, 3, generator=g).double(), torch.randn(2, 3, generator=g).double()
-    return Expert(coef, rest[0], rest[1], torch.rand(5, generator=g).double() if moderated else None)
+    return Expert(coef, rest[0], rest[1], variance=torch.rand(5, generator=g).double() if moderated else None)
 
 
 def test_the_answer_is_the_weighted_product_of_the_experts_with_a_share_of_outliers() -> None:
@@ -30,7 +30,7 @@ def test_the_answer_is_the_weighted_product_of_the_experts_with_a_share_of_outli
         z = 0.3 * (l1 + model.regression.class_offset) + 0.6 * (l2 + model.likelihood.class_offset)
         torch.testing.assert_close(answer.probabilities[b], 0.9 * torch.softmax(z, dim=0) + 0.1 / 3)
     torch.testing.assert_close(answer.logits, 0.3 * g1 + 0.6 * g2)
-    instances = instance_probabilities(answer, offsets)
+    instances = model.instance_probabilities(answer, offsets)
     torch.testing.assert_close(instances.sum(dim=1), torch.ones(9).double())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from baggp_blocks import generator
+from baggp_blocks import generator, log_prior
 
 from mipl.baggp.constants import STAGES
 from mipl.baggp.likelihood import fit_bag_likelihood
@@ -19,7 +19,7 @@ def test_bag_regression_resolves_candidates_that_the_bag_itself_does_not_decide(
     ds = make_bags(n_bags=150, n_classes=5, n_features=10, separation=5.0, r=1)
     X = torch.tensor(ds.bags.instances)
     kernel_map = principal_map(*kmeans_landmarks(X, 200, generator()), median_distance(X, generator()), rank=200)
-    blocks, eigenvalues, _ = low_rank(X, ds.bags.offsets, ds.candidates, kernel_map)
+    blocks, eigenvalues, _ = low_rank(X, ds.bags.offsets, log_prior(ds.candidates).numpy(), kernel_map)
     posterior = fit_bag_regression(blocks, eigenvalues).posterior
     assert (posterior[~torch.tensor(ds.candidates)] == 0).all()
     assert np.mean(posterior.argmax(dim=1).numpy() == ds.labels) > 0.95
@@ -31,7 +31,9 @@ def test_the_stages_do_not_depend_on_how_bags_are_cut_into_blocks() -> None:
     kernel_map = principal_map(*kmeans_landmarks(X, 60, generator()), median_distance(X, generator()), rank=40)
     answers = []
     for rows in (10_000, 100):
-        blocks, eigenvalues, _ = low_rank(X, ds.bags.offsets, ds.candidates, kernel_map, block_instances=rows)
+        blocks, eigenvalues, _ = low_rank(
+            X, ds.bags.offsets, log_prior(ds.candidates).numpy(), kernel_map, block_instances=rows
+        )
         regression = fit_bag_regression(blocks, eigenvalues)
         likelihood = fit_bag_likelihood(blocks, eigenvalues, regression.posterior, stages=STAGES[:2])
         answers.append((regression.posterior, likelihood.logits(torch.cat([s.features for s in blocks]))))

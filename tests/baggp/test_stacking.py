@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from baggp_blocks import log_prior
 
 from mipl.baggp.model import Stacking
-from mipl.baggp.stacking import fit_stacking
+from mipl.baggp.stacking import fit_stacking, label_free
 
 
 def bags_of(q: int, m: int, scale: float, outlier_rate: float = 0.0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -18,27 +19,28 @@ def bags_of(q: int, m: int, scale: float, outlier_rate: float = 0.0) -> tuple[to
     anything = torch.randint(q, (m, 1), generator=g)
     label = torch.where(torch.rand(m, 1, generator=g) < outlier_rate, anything, label)
     false = (label + torch.randint(1, q, (m, 1), generator=g)) % q
-    return log_odds, torch.zeros(m, q, dtype=torch.bool).scatter_(1, torch.cat([label, false], dim=1), True)
+    candidates = torch.zeros(m, q, dtype=torch.bool).scatter_(1, torch.cat([label, false], dim=1), True)
+    return log_odds, log_prior(candidates)
 
 
 def test_a_model_that_is_right_gets_the_weight_and_one_that_guesses_none() -> None:
-    right, candidates = bags_of(q=6, m=3000, scale=3.0)
+    right, known = bags_of(q=6, m=3000, scale=3.0)
     guess = 3.0 * torch.randn(right.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     for models, expected in (((right, guess), [1, 0]), ((guess, right), [0, 1])):
-        found = fit_stacking(*models, candidates)
+        found = fit_stacking(*models, known)
         assert found.weights == pytest.approx(expected, abs=0.1)
         assert found.outlier_rate < 0.02
 
 
 def test_weights_undo_an_over_confident_model() -> None:
-    right, candidates = bags_of(q=6, m=3000, scale=3.0)
-    found = fit_stacking(4 * right, torch.zeros_like(right), candidates)
+    right, known = bags_of(q=6, m=3000, scale=3.0)
+    found = fit_stacking(4 * right, torch.zeros_like(right), known)
     assert found.weights[0] == pytest.approx(0.25, abs=0.03)
 
 
 def test_a_share_of_outliers_is_found() -> None:
-    right, candidates = bags_of(q=6, m=3000, scale=6.0, outlier_rate=0.2)
-    found = fit_stacking(right, torch.zeros_like(right), candidates)
+    right, known = bags_of(q=6, m=3000, scale=6.0, outlier_rate=0.2)
+    found = fit_stacking(right, torch.zeros_like(right), known)
     assert found.outlier_rate == pytest.approx(0.2, abs=0.04)
     assert found.weights[0] == pytest.approx(1.0, abs=0.15)
 
@@ -48,3 +50,31 @@ def test_probabilities_sum_to_one_and_never_rule_a_class_out() -> None:
     evidence = torch.tensor([[1e4, 0.0, -1e4]], dtype=torch.float64)
     P = found.probabilities(evidence, evidence)
     torch.testing.assert_close(P, torch.tensor([[0.96, 0.02, 0.02]], dtype=torch.float64), atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize(("m", "q"), [(90, 3), (300, 3), (300, 10)])
+def test_evidence_that_says_nothing_is_hardly_believed(m: int, q: int) -> None:
+    _, known = bags_of(q=q, m=m, scale=3.0)
+    confidence = []
+    for seed in range(5):
+        g = torch.Generator().manual_seed(seed + 10)
+        noise = [5.0 * torch.randn(m, q, generator=g, dtype=torch.float64) for _ in range(2)]
+        found = fit_stacking(*noise, known)
+        confidence.append(found.probabilities(*noise).amax(dim=1).mean().item())
+    assert np.mean(confidence) < 1 / q + 0.06
+
+
+def test_where_every_set_holds_all_classes_nothing_is_claimed() -> None:
+    evidence = torch.randn(50, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found = fit_stacking(evidence, evidence, torch.zeros(50, 4, dtype=torch.float64))
+    torch.testing.assert_close(found.probabilities(evidence, evidence), torch.full((50, 4), 0.25).double())
+
+
+def test_the_label_free_score_is_that_of_the_scoring_module() -> None:
+    right, known = bags_of(q=6, m=500, scale=3.0)
+    P = torch.softmax(right, dim=1)
+    candidates = (known == 0).numpy()
+    expected = np.mean(np.log((P.numpy() * candidates).sum(axis=1)) - np.log(2 / 6))
+    score = label_free(P, known)
+    assert score.mean == pytest.approx(expected)
+    assert 0 < score.standard_error < 0.1

@@ -29,3 +29,19 @@ def test_bags_are_drawn(run, tmp_path):
     few, more = imread(tmp_path / "few.png"), imread(tmp_path / "more.png")
     assert few.shape[0] < more.shape[0]
     assert more.std() > 0.05
+
+
+def test_votes_and_the_background_class_are_described(run, tmp_path):
+    ds = mipl.load("digits", r=1)
+    voted = mipl.MIPLDataset(ds.bags, ds.candidates * 3, classes=ds.classes, background="8")
+    voted.save(tmp_path / "v.parquet")
+    told = run("data", "info", "v.parquet").stdout.split()
+    assert told[told.index("weights") + 1] == "background"
+    assert told[-1] == "8"
+    assert json.loads(run("data", "info", "v.parquet", "--json").stdout)["weights"] == 6
+
+
+def test_a_data_set_without_drawn_labels_takes_no_r(run, raw_data):
+    build = ("data", "build", "birdsong-natural", "--out", "b.npz")
+    assert json.loads(run(*build, "--json", "--option", "min_species=5").stdout)["bags"] == 1
+    assert "birdsong-natural has no option 'r'" in run(*build, "--r", 1, code=2).stderr

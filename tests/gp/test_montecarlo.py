@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mipl.gp.montecarlo import class_probabilities, standard_normal_points
+from mipl.gp.montecarlo import class_probabilities, joint_class_probabilities, standard_normal_points
 
 
 def test_two_classes_agree_with_numerical_quadrature() -> None:
@@ -35,3 +35,16 @@ def test_probabilities_do_not_depend_on_the_batch(monkeypatch: pytest.MonkeyPatc
     whole = class_probabilities(mean, variance, points)
     monkeypatch.setattr("mipl.gp.montecarlo.CHUNK", 7 * points.size)
     np.testing.assert_array_equal(class_probabilities(mean, variance, points), whole)
+
+
+def test_joint_draws_through_diagonal_roots_are_marginal_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    mean, variance = rng.normal(size=(20, 3)), rng.uniform(0, 4, size=(20, 3))
+    roots = np.stack([np.diag(np.sqrt(v)) for v in variance.T])
+    draws = rng.standard_normal((3, 20, 20_000))
+    found = joint_class_probabilities(mean, roots, draws)
+    np.testing.assert_allclose(
+        found, class_probabilities(mean, variance, standard_normal_points(4096, 3, 0)), atol=0.01
+    )
+    monkeypatch.setattr("mipl.gp.montecarlo.CHUNK", 7 * 3 * 20_000)
+    np.testing.assert_allclose(joint_class_probabilities(mean, roots, draws), found)

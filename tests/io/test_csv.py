@@ -25,6 +25,28 @@ def test_a_spreadsheet_with_scattered_rows_and_blanks_is_read(tmp_path):
     assert ds.bags.feature_names == ("width", "height")
 
 
+def test_a_spreadsheet_with_votes_sets_and_blanks_is_read(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("bag_id,candidates,width\na,owl:3|wren:0.5,1\nb,,2\nc,lark|owl,3\nd,7:30 train,4\n")
+    ds = mipl.load(path)
+    assert ds.classes.tolist() == ["7:30 train", "lark", "owl", "wren"]
+    assert ds.candidate_weights.tolist() == [[0, 0, 3, 0.5], [1, 1, 1, 1], [0, 1, 1, 0], [1, 0, 0, 0]]
+
+
+def test_votes_that_read_like_class_names_stay_votes(tmp_path):
+    ds = mipl.MIPLDataset(np.zeros((2, 1, 1)), np.eye(2), classes=["a", "a:1"], candidate_weights=np.eye(2))
+    path = ds.save(tmp_path / "x.csv")
+    assert path.read_text().splitlines()[2].split(",")[1] == '"a:1"'  # one vote for a, and no vote is the name a:1
+    assert mipl.load(path).equals(ds)
+
+
+def test_a_bad_weight_in_a_spreadsheet_names_file_and_bag(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("bag_id,candidates,width\na,owl:3|wren:1,1\nb,owl:-3,2\n")
+    with pytest.raises(DataError, match=r"s\.csv: bag 'b': the weight -3 of the candidate 'owl'"):
+        mipl.load(path)
+
+
 def test_feature_names_are_the_column_names(tmp_path):
     bags = mipl.Bags(np.ones((2, 2)), [0, 1, 2], feature_names=["body mass, g", "wing"])
     path = mipl.MIPLDataset(bags, [{"owl", "wren"}, {"owl"}]).save(tmp_path / "x.csv")

@@ -27,6 +27,30 @@ def test_what_is_saved_is_what_is_loaded(tmp_path: Path, suffix: str, ds: MIPLDa
         assert back.name == ds.name
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".npz", ".csv"])
+@given(ds=datasets(more=True))
+@same_folder
+def test_weights_and_the_background_class_survive_to_the_last_bit(tmp_path: Path, suffix: str, ds: MIPLDataset):
+    back = mipl.load(ds.save(tmp_path / f"x{suffix}"))
+    assert back.equals(ds)
+    assert (back.candidate_weights is None) == (ds.candidate_weights is None)
+    assert type(back.background) is type(ds.background)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"candidate_weights": np.eye(2)}, "cannot hold weights of candidates; save as .parquet"),
+        ({"background": 1}, "cannot hold a background class; save as .parquet"),
+    ],
+)
+def test_the_published_mat_layout_refuses_what_it_cannot_hold(tmp_path: Path, more: dict, message: str):
+    ds = MIPLDataset(np.zeros((2, 1, 1)), np.eye(2), **more)
+    with pytest.raises(DataError, match=message):
+        ds.save(tmp_path / "x.mat")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_model_finds_its_columns_by_name_in_a_file_that_has_them_in_another_order(tmp_path: Path, suffix: str):
     X = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)

@@ -34,7 +34,7 @@ def test_every_way_to_print_a_list_of_names_gives_them_back(names):
         (float("nan"), []),
         ("", []),
         ("(a)", ["(a)"]),
-        ({"a": 2, "b": 0}, ["a"]),
+        ({"a": 2, "b": 0}, {"a": 2, "b": 0}),
     ],
 )
 def test_other_cells(cell, labels):

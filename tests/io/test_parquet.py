@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import mipl
+from mipl.errors import DataError
 
 
 def test_plain_pandas_and_pyarrow_read_the_parquet_file(tmp_path):
@@ -31,3 +34,39 @@ def test_what_pandas_writes_without_our_metadata_is_a_data_set_too(tmp_path):
     assert back.bags.instances.tobytes() == ds.bags.instances.tobytes()
     assert np.array_equal(back.candidates, ds.candidates)
     assert back.bags.feature_names is None
+
+
+def foreign(tmp_path, candidates: pa.Array) -> mipl.MIPLDataset:
+    """A file of another tool: three bags of one instance, and this column of candidates."""
+    instances = pa.array([[[1.0]], [[2.0]], [[3.0]]])
+    ids = pa.array(["x", "y", "z"])
+    pq.write_table(pa.table({"bag_id": ids, "instances": instances, "candidates": candidates}), tmp_path / "f.parquet")
+    return mipl.load(tmp_path / "f.parquet")
+
+
+@pytest.mark.parametrize(
+    "candidates",
+    [
+        pa.array([[("owl", 3), ("wren", 1)], None, [("wren", 2)]], pa.map_(pa.string(), pa.int32())),
+        pa.array([{"owl": 3.0, "wren": 1.0}, None, {"wren": 2.0}]),  # a struct, as pandas writes dictionaries
+        pa.array(["owl:3|wren:1", None, "wren:2"]),
+    ],
+    ids=["map", "struct", "string"],
+)
+def test_votes_of_other_tools_are_read_and_null_means_all_classes(tmp_path, candidates):
+    ds = foreign(tmp_path, candidates)
+    assert ds.classes.tolist() == ["owl", "wren"]
+    assert ds.candidate_weights.tolist() == [[3, 1], [1, 1], [0, 2]]
+
+
+def test_a_null_among_lists_of_labels_means_all_classes(tmp_path):
+    ds = foreign(tmp_path, pa.array([["owl"], None, ["wren"]]))
+    assert ds.candidates.tolist() == [[True, False], [True, True], [False, True]]
+    assert ds.candidate_weights is None
+
+
+def test_weights_that_do_not_fit_their_candidates_name_the_row(tmp_path):
+    columns = {"instances": [[[1.0]], [[2.0]]], "candidates": [["a", "b"], ["a"]], "weights": [[1.0, 2.0], [1.0, 2.0]]}
+    pq.write_table(pa.table(columns), tmp_path / "w.parquet")
+    with pytest.raises(DataError, match="row 1 does not have one weight for each candidate"):
+        mipl.load(tmp_path / "w.parquet")

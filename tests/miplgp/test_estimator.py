@@ -110,7 +110,17 @@ def test_normalisation_over_all_classes_takes_the_instance_probabilities(digits:
     assert not np.allclose(model.predict_proba(test.bags), augmented)
 
 
-@pytest.mark.parametrize("params", [{}, {"cholesky_size": 0}, {"cholesky_size": 0, "variance_rank": None}])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"cholesky_size": 0},
+        {"cholesky_size": 0, "variance_rank": None},
+        {"sampling": "joint"},
+        {"engine": "low-rank", "n_landmarks": 50},
+        {"engine": "low-rank", "n_landmarks": 50, "sampling": "joint"},
+    ],
+)
 def test_a_saved_model_predicts_the_same_to_the_last_digit(digits: Any, tmp_path: Path, params: Any) -> None:
     train, test = digits
     model = MIPLGP(max_iter=3, **params).fit(train.bags, train.candidates)
@@ -188,6 +198,10 @@ def test_read_only_instances_reach_torch_without_a_warning(cholesky_size: int) -
         ({"nu": 2.0}, "'nu'.*0.5"),
         ({"disambiguation": "hard"}, "'disambiguation'.*'released'.*'hard'"),
         ({"normalize_over": "all"}, "'normalize_over'.*'augmented'"),
+        ({"sampling": "all"}, "'sampling'.*'joint'"),
+        ({"engine": "nystrom"}, "'engine'.*'low-rank'"),
+        ({"n_landmarks": 0}, "'n_landmarks'"),
+        ({"engine": "low-rank", "kernel": gpytorch.kernels.RBFKernel()}, 'engine="exact"'),
         ({"max_iter": 0}, "'max_iter'"),
         ({"alpha_eps": 0.0}, "'alpha_eps'"),
         ({"lengthscale": "mean"}, "'lengthscale'.*'median'"),

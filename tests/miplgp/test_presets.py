@@ -16,6 +16,7 @@ def test_the_paper_settings() -> None:
         assert model.max_iter == (500 if "mnist" in dataset else 50)
         assert model.nu == (0.5 if dataset == "newsgroups" else 2.5)
         assert (model.lengthscale, model.alpha_eps, model.n_samples, model.learning_rate) == (1.0, 1e-4, 512, 0.1)
+        assert (model.sampling, model.engine) == ("joint", "exact")
 
 
 def test_parameters_of_the_caller_take_precedence() -> None:

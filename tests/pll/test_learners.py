@@ -240,3 +240,11 @@ def test_a_learner_without_its_two_methods_cannot_be_built():
 
     with pytest.raises(TypeError, match="_predict_proba"):
         Half()
+
+
+def test_a_learner_says_that_it_uses_the_sets_behind_votes():
+    Z, mask = SAMPLES["large numbers"], candidate_sets("some", 30)
+    with pytest.warns(UserWarning, match="PL-kNN uses candidate sets only") as caught:
+        by_votes = PLkNN().fit(Z, mask * 3)
+    assert [warning.filename for warning in caught] == [__file__]
+    np.testing.assert_array_equal(by_votes.predict_proba(Z), PLkNN().fit(Z, mask).predict_proba(Z))

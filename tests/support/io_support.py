@@ -28,13 +28,18 @@ feature_text = st.one_of(
 )
 
 
+#: Class names that look like a name with a weight, in part.
+vote_text = st.sampled_from(["a", "a:1", "a:1:2", "a:b", "b:2", ":3", "b: 1"])
+
+
 @st.composite
-def datasets(draw: st.DrawFn) -> MIPLDataset:
+def datasets(draw: st.DrawFn, more: bool = False) -> MIPLDataset:
+    """Draw any data set; with `more`, one that may have weights, a background class and labels outside candidates."""
     q = draw(st.integers(2, 5))
     classes = draw(
         st.one_of(
             st.lists(st.integers(-3, 40), min_size=q, max_size=q, unique=True),
-            st.lists(name_text, min_size=q, max_size=q, unique=True),
+            st.lists(name_text | vote_text, min_size=q, max_size=q, unique=True),
         )
     )
     sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=5))
@@ -44,7 +49,9 @@ def datasets(draw: st.DrawFn) -> MIPLDataset:
     any_float32 = st.floats(width=32, allow_nan=False, allow_infinity=False)
     flat = draw(hnp.arrays(np.float32, (n, d), elements=any_float32))
     mask = np.array([draw(st.lists(st.booleans(), min_size=q, max_size=q).filter(any)) for _ in range(m)])
-    truth = [draw(st.sampled_from([*np.flatnonzero(row).tolist(), -1])) for row in mask]
+    truth = [draw(st.sampled_from([*(range(q) if more else np.flatnonzero(row).tolist()), -1])) for row in mask]
+    positive = st.floats(0, allow_infinity=False, exclude_min=True) | st.integers(1, 50).map(float)
+    weights = np.where(mask, draw(hnp.arrays(np.float64, (m, q), elements=positive)), 0)
     ids = draw(
         st.one_of(
             st.none(),
@@ -67,6 +74,8 @@ def datasets(draw: st.DrawFn) -> MIPLDataset:
         instance_labels=draw(st.one_of(st.none(), hnp.arrays(np.int64, n, elements=st.integers(-1, q)))),
         bag_ids=ids,
         name=draw(st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), max_size=5)),
+        candidate_weights=weights if more and draw(st.booleans()) else None,
+        background=draw(st.sampled_from([None, *classes])) if more else None,
     )
 
 

@@ -6,8 +6,8 @@ present parameters, and a *solve* that sees only their sums, taken in the order 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
 from operator import add
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from mipl.baggp.constants import BLOCK_INSTANCES, CHUNK_ROWS
 
-__all__ = ["Block", "cut", "thin_product", "total"]
+__all__ = ["Block", "cut", "thin_product", "total", "with_log_prior"]
 
 
 @dataclass(frozen=True)
@@ -30,30 +30,40 @@ class Block:
     ----------
     features : (n_b, R) float32
     offsets : (m_b + 1,) int64, the bags as segments of the rows
-    candidates : (m_b, q) bool
+    log_prior : (m_b, q) float64
+        What is known of each bag's label: zero for a candidate, -inf for a label that is none.
     """
 
     features: Tensor
     offsets: Tensor
-    candidates: Tensor
+    log_prior: Tensor
 
     @property
     def n_bags(self) -> int:
         """The number m_b of bags."""
-        return len(self.candidates)
+        return len(self.log_prior)
+
+    @property
+    def candidates(self) -> Tensor:
+        """Which labels (m_b, q) are possible."""
+        return self.log_prior > -torch.inf
 
     @property
     def sizes(self) -> Tensor:
         """Instances per bag (m_b,)."""
         return self.offsets.diff()
 
-    def split(self, n_bags: int) -> tuple[Block, Block]:
-        """The first `n_bags` bags and the rest, as views."""
-        row = int(self.offsets[n_bags])
-        return (
-            Block(self.features[:row], self.offsets[: n_bags + 1], self.candidates[:n_bags]),
-            Block(self.features[row:], self.offsets[n_bags:] - row, self.candidates[n_bags:]),
-        )
+    def select(self, bags: Tensor) -> Block:
+        """The bags of a mask (m_b,), copied."""
+        rows = torch.repeat_interleave(bags, self.sizes)
+        offsets = torch.cat([self.offsets.new_zeros(1), self.sizes[bags].cumsum(0)])
+        return Block(self.features[rows], offsets, self.log_prior[bags])
+
+
+def with_log_prior(blocks: Sequence[Block], log_prior: NDArray[np.float64]) -> list[Block]:
+    """The same blocks with other knowledge (m, q) of the labels."""
+    parts = torch.tensor(log_prior, device=blocks[0].features.device).split([block.n_bags for block in blocks])
+    return [replace(block, log_prior=part) for block, part in zip(blocks, parts, strict=True)]
 
 
 def cut(offsets: NDArray[np.int64], instances: int = BLOCK_INSTANCES) -> list[slice]:

@@ -53,10 +53,12 @@ class Stage(NamedTuple):
 STAGES = (Stage(20, 30.0, True), Stage(20, 30.0, False), Stage(20, 100.0, False), Stage(20, 300.0, False))
 #: Share of positive instances that the fixed biases expect; the weights correct it.
 EXPECTED_POSITIVE_SHARE = 0.1
+#: Logit of an instance for the background class, which no instance carries.
+NEVER = -1e3
 #: Smallest prior probability of a candidate: the regression may be wrong, but not infinitely sure.
 MIN_PRIOR = 1e-8
-#: L-BFGS: pairs that it remembers, and the largest gradient entry at which it stops.
-LBFGS_HISTORY, LBFGS_GRADIENT = 10, 1e-3
+#: Largest entry of the whitened gradient at which L-BFGS stops.
+LBFGS_GRADIENT = 1e-3
 
 # ---------------------------------------------------------------- class offsets
 
@@ -67,19 +69,29 @@ MIN_CLASS_SHARE = 1e-6
 #: Fixed-point steps; each at least halves the distance.
 OFFSET_STEPS = 20
 
-# ---------------------------------------------------------------- stacking
+# ---------------------------------------------------------------- cross-fitting and stacking
 
-#: Share of the bags on which the likelihood is fitted while the rest is held out. A model of fewer bags is less sure,
-#: so the more bags are held out, the more cautious the probabilities.
-STACKING_TRAINING_SHARE = 0.875
-#: With fewer held-out bags than this the modes of the priors are taken.
-MIN_HELD_OUT = 8
-#: Modes of the priors: equal weights that sum to one, and 2 % of outliers.
-PRIOR_WEIGHT, PRIOR_OUTLIER_RATE = 0.5, 0.02
-#: Precisions of the priors on log weights and on the logit of the outlier rate, in held-out bags.
-WEIGHT_PRECISION, OUTLIER_PRECISION = 2.0, 0.5
+#: Training instances above which two folds replace more: models of half of so many bags are as good as the full one.
+TWO_FOLDS_INSTANCES = 200_000
+#: A fold has at least so many bags; with fewer than two such folds the modes of the priors below are taken.
+MIN_FOLD_BAGS = 4
+#: Prior on the common scale of both experts' log evidence, which is over-confident as a rule: mode and precision of
+#: its logarithm. Weak: a few dozen bags decide.
+PRIOR_SCALE, SCALE_PRECISION = 0.3, 0.2
+#: Precision of the logit of the second expert's share in the answer, around one half. Where both experts are good,
+#: the candidate sets hardly tell them apart, and a free share runs away.
+MIXING_PRECISION = 2.0
+#: Prior on the rate of outlying bags: mode, and precision of its logit.
+PRIOR_OUTLIER_RATE, OUTLIER_PRECISION = 0.02, 0.5
+#: Prior odds that the instances say anything about the candidate sets at all.
+INFORMATIVE_ODDS = 3.0
 #: Log odds below the best class at which an expert has nothing more to say against a class.
 MAX_LOG_ODDS = 30.0
+
+# ---------------------------------------------------------------- votes
+
+#: Prior on the strength of votes: mode one, votes taken as odds as they are, and precision of the logarithm.
+PRIOR_VOTE_STRENGTH, VOTE_STRENGTH_PRECISION = 1.0, 1.0
 
 # ---------------------------------------------------------------- memory and time
 

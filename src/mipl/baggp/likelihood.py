@@ -29,13 +29,12 @@ instance carries with probability :math:`\rho`, the share of positives, and what
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import fmin_l_bfgs_b
 from torch import Tensor
 
 from mipl.bag_posterior import bag_evidence, instance_posterior, label_posterior, spread
@@ -44,12 +43,13 @@ from mipl.baggp.class_offsets import class_offsets
 from mipl.baggp.constants import (
     EXPECTED_POSITIVE_SHARE,
     LBFGS_GRADIENT,
-    LBFGS_HISTORY,
     MIN_PRIOR,
+    NEVER,
     STAGES,
     Stage,
 )
 from mipl.baggp.model import Expert
+from mipl.lbfgs import minimize_lbfgs
 
 __all__ = ["LabelPrior", "fit_bag_likelihood", "likelihood_statistics"]
 
@@ -59,20 +59,21 @@ def fit_bag_likelihood(
     eigenvalues: Tensor,
     prior: Tensor,
     kappa: float | None = None,
+    background: Tensor | None = None,
     stages: Sequence[Stage] = STAGES,
 ) -> Expert:
     """Fit to blocks whose features have the diagonal Gram matrix `eigenvalues` (R,), with a label prior (m, q)."""
     q = prior.shape[1]
     log_kappa = math.log(math.sqrt(q) if kappa is None else kappa)
-    bias = _bias(q).to(prior.device)
+    bias = _bias(q, background).to(prior.device)
     candidates = torch.cat([block.candidates for block in blocks])
     log_prior = torch.where(candidates, torch.log(prior.clamp(min=MIN_PRIOR)), -torch.inf)
     offset = torch.zeros(q, dtype=torch.float64, device=prior.device)
     weights = torch.zeros(len(eigenvalues), q + 1, dtype=torch.float64, device=prior.device)
     for stage in stages:
         priors = _label_priors(torch.softmax(log_prior + offset, dim=1), blocks)
-        weights = _mode(blocks, priors, eigenvalues, weights, bias, log_kappa, stage)
-        expert = _expert(weights, bias, log_kappa, eigenvalues, stage, blocks)
+        weights = _mode(blocks, priors, eigenvalues, weights, bias, log_kappa, background, stage)
+        expert = _expert(weights, bias, log_kappa, background, eigenvalues, stage, blocks)
         offset = class_offsets(
             torch.cat([expert.log_evidence(expert.logits(block.features), block.offsets) for block in blocks]),
             log_prior,
@@ -80,21 +81,30 @@ def fit_bag_likelihood(
     return expert._replace(class_offset=offset)
 
 
-def _bias(q: int) -> Tensor:
+def _bias(q: int, background: Tensor | None) -> Tensor:
     """The fixed biases (q + 1,): positives are rare, and no class is expected more than another."""
     bias = torch.full((q + 1,), math.log(EXPECTED_POSITIVE_SHARE / q), dtype=torch.float64)
     bias[-1] = math.log(1 - EXPECTED_POSITIVE_SHARE)
+    if background is not None:
+        bias[:-1][background] = NEVER
     return bias
 
 
 def _expert(
-    weights: Tensor, bias: Tensor, log_kappa: float, eigenvalues: Tensor, stage: Stage, blocks: Sequence[Block]
+    weights: Tensor,
+    bias: Tensor,
+    log_kappa: float,
+    background: Tensor | None,
+    eigenvalues: Tensor,
+    stage: Stage,
+    blocks: Sequence[Block],
 ) -> Expert:
     """The expert at weights (R, q + 1) and biases (q + 1,), kappa included, moderated, without class offsets."""
     mode = Expert(
         coef=weights[:, :-1] - weights[:, -1:],
         intercept=bias[:-1] - bias[-1] + log_kappa,
         class_offset=torch.zeros_like(bias[:-1]),
+        background=background,
     )
     positives = sum(float(torch.sigmoid(mode.logits(block.features).logsumexp(dim=1)).sum()) for block in blocks)
     information = (positives / sum(len(block.features) for block in blocks)) ** 2 / 2
@@ -108,21 +118,29 @@ def _mode(
     start: Tensor,
     bias: Tensor,
     log_kappa: float,
+    background: Tensor | None,
     stage: Stage,
 ) -> Tensor:
     """The most probable weights (R, q + 1) of a stage."""
 
     def objective(weights: Tensor) -> tuple[Tensor, Tensor]:
         value, gradient = total(
-            likelihood_statistics(block, prior, weights, bias, log_kappa, stage.hold_prior)
+            likelihood_statistics(block, prior, weights, bias, log_kappa, stage.hold_prior, background)
             for block, prior in zip(blocks, priors, strict=True)
         )
         penalty = (weights * weights).sum() / (2 * stage.variance)
         return value + penalty, gradient + weights / stage.variance
 
-    # In these coordinates the curvature at zero weights is nearly the identity.
+    # In the coordinates V, W = whitening * V, the curvature at zero weights is nearly the identity.
     whitening = (eigenvalues / len(bias) + 1 / stage.variance).rsqrt()[:, None]
-    return _minimise(objective, start, whitening, stage.iterations)
+
+    def whitened(V: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        value, gradient = objective(torch.from_numpy(V).to(start.device) * whitening)
+        return float(value), (gradient * whitening).cpu().numpy()
+
+    first = (start / whitening).cpu().numpy()
+    found = minimize_lbfgs(whitened, first, max_iter=stage.iterations, tol=LBFGS_GRADIENT)
+    return torch.from_numpy(found.point).to(start.device) * whitening
 
 
 class LabelPrior(NamedTuple):
@@ -153,7 +171,13 @@ def _label_priors(prior: Tensor, blocks: Sequence[Block]) -> list[LabelPrior]:
 
 
 def likelihood_statistics(
-    block: Block, prior: LabelPrior, weights: Tensor, bias: Tensor, log_kappa: float, hold_prior: bool
+    block: Block,
+    prior: LabelPrior,
+    weights: Tensor,
+    bias: Tensor,
+    log_kappa: float,
+    hold_prior: bool,
+    background: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """A block's part of the negative log likelihood, and of its gradient (R, q + 1).
 
@@ -162,7 +186,7 @@ def likelihood_statistics(
     f = thin_product(block.features, weights.to(block.features.dtype)).double().add_(bias)  # (n, q + 1)
     columns = spread(prior.columns, block.offsets)  # (n, k)
     logits = f.gather(1, columns) - f[:, -1:] + log_kappa
-    evidence = bag_evidence(logits, block.offsets)
+    evidence = bag_evidence(logits, block.offsets, None if background is None else background[prior.columns])
     if hold_prior:
         posterior = prior.probability
         log_likelihood = (posterior * evidence.log_evidence).sum()
@@ -179,23 +203,3 @@ def likelihood_statistics(
     # The long side last: BLAS is ten times slower on features' @ residual.
     gradient = (residual.T.to(block.features.dtype) @ block.features).T.double()
     return -log_likelihood - log_negative, gradient
-
-
-def _minimise(
-    objective: Callable[[Tensor], tuple[Tensor, Tensor]], start: Tensor, whitening: Tensor, iterations: int
-) -> Tensor:
-    """L-BFGS in the coordinates V, W = whitening * V."""
-
-    def flat(V: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        value, gradient = objective(torch.from_numpy(V.reshape(start.shape)).to(start.device) * whitening)
-        return float(value), (gradient * whitening).cpu().numpy().ravel()
-
-    x, _, _ = fmin_l_bfgs_b(
-        flat,
-        (start / whitening).cpu().numpy().ravel(),
-        m=LBFGS_HISTORY,
-        factr=0,
-        pgtol=LBFGS_GRADIENT,
-        maxiter=iterations,
-    )
-    return torch.from_numpy(x.reshape(start.shape)).to(start.device) * whitening

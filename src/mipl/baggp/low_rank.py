@@ -28,7 +28,7 @@ class LowRank(NamedTuple):
 def low_rank(
     X: Tensor,
     offsets: NDArray[np.int64],
-    candidates: NDArray[np.bool_],
+    log_prior: NDArray[np.float64],
     kernel_map: KernelMap,
     block_instances: int = BLOCK_INSTANCES,
 ) -> LowRank:
@@ -36,7 +36,7 @@ def low_rank(
 
     Only (n, R) features are ever kept; the kernel with the landmarks is computed piece by piece.
     """
-    blocks = [_block(X, offsets, candidates, bags, kernel_map) for bags in cut(offsets, block_instances)]
+    blocks = [_block(X, offsets, log_prior, bags, kernel_map) for bags in cut(offsets, block_instances)]
     eigenvalues, rotation = torch.linalg.eigh(_gram([block.features for block in blocks]))
     rotation = rotation.to(X.dtype)
     for block in blocks:
@@ -52,8 +52,8 @@ def _gram(features: Sequence[Tensor]) -> Tensor:
 
 
 def _block(
-    X: Tensor, offsets: NDArray[np.int64], candidates: NDArray[np.bool_], bags: slice, kernel_map: KernelMap
+    X: Tensor, offsets: NDArray[np.int64], log_prior: NDArray[np.float64], bags: slice, kernel_map: KernelMap
 ) -> Block:
     edges = torch.tensor(offsets[bags.start : bags.stop + 1])
     rows = X[int(edges[0]) : int(edges[-1])]
-    return Block(kernel_map(rows), (edges - edges[0]).to(X.device), torch.tensor(candidates[bags], device=X.device))
+    return Block(kernel_map(rows), (edges - edges[0]).to(X.device), torch.tensor(log_prior[bags], device=X.device))

@@ -26,7 +26,7 @@ from mipl.bag_posterior import bag_evidence, instance_posterior
 from mipl.baggp.blocks import thin_product
 from mipl.baggp.constants import CHUNK_ROWS, MAX_LOG_ODDS
 
-__all__ = ["Answer", "BagModel", "Expert", "Stacking", "instance_probabilities"]
+__all__ = ["Answer", "BagModel", "Expert", "Stacking"]
 
 
 class Expert(NamedTuple):
@@ -41,12 +41,14 @@ class Expert(NamedTuple):
     coef : (R, q)
     intercept : (q,)
     class_offset : (q,), added to the log evidence of a bag
+    background : (q,) bool, the class that no instance carries, or None
     variance : (R,) posterior variance of the coefficients, or None for logits as they are
     """
 
     coef: Tensor
     intercept: Tensor
     class_offset: Tensor
+    background: Tensor | None = None
     variance: Tensor | None = None
 
     def logits(self, features: Tensor) -> Tensor:
@@ -60,7 +62,7 @@ class Expert(NamedTuple):
 
     def log_evidence(self, logits: Tensor, offsets: Tensor) -> Tensor:
         """Log evidence (m, q) of the labels of bags, class offsets included, from instance logits (n, q)."""
-        return bag_evidence(logits, offsets).log_evidence + self.class_offset
+        return bag_evidence(logits, offsets, self.background).log_evidence + self.class_offset
 
 
 class Stacking(NamedTuple):
@@ -113,13 +115,12 @@ class BagModel(NamedTuple):
         """Instance logits (n, q) of both experts."""
         return self.regression.logits(features), self.likelihood.logits(features)
 
-
-def instance_probabilities(answer: Answer, offsets: Tensor) -> Tensor:
-    """Probabilities (n, q + 1) that an instance carries each label, the last column that it carries none."""
-    evidence = bag_evidence(answer.logits, offsets)
-    carries = instance_posterior(answer.logits, evidence, answer.probabilities, offsets)
-    negative = (1 - carries.sum(dim=1, keepdim=True)).clamp(min=0)
-    return torch.cat([carries, negative], dim=1)
+    def instance_probabilities(self, answer: Answer, offsets: Tensor) -> Tensor:
+        """Probabilities (n, q + 1) that an instance carries each label, the last column that it carries none."""
+        evidence = bag_evidence(answer.logits, offsets, self.regression.background)
+        carries = instance_posterior(answer.logits, evidence, answer.probabilities, offsets)
+        negative = (1 - carries.sum(dim=1, keepdim=True)).clamp(min=0)
+        return torch.cat([carries, negative], dim=1)
 
 
 def _against_best(log_evidence: Tensor) -> Tensor:

@@ -57,87 +57,106 @@ class BagRegression(NamedTuple):
     expert : Expert, for bags that were not in the training set
     posterior : (m, q), leave-one-bag-out posterior of the training bags' labels
     log_evidence : (m, q), leave-one-bag-out log evidence of the training bags, class offsets included, all classes
+    signal_variance : float, the variance of the regression function that was taken
     """
 
     expert: Expert
     posterior: Tensor
     log_evidence: Tensor
+    signal_variance: float
 
 
-def fit_bag_regression(blocks: Sequence[Block], eigenvalues: Tensor) -> BagRegression:
-    """Fit to blocks whose features have the diagonal Gram matrix `eigenvalues` (R,)."""
-    candidates = torch.cat([block.candidates for block in blocks])
+def fit_bag_regression(
+    blocks: Sequence[Block],
+    eigenvalues: Tensor,
+    background: Tensor | None = None,
+    variances: Sequence[float] = SIGNAL_VARIANCES,
+) -> BagRegression:
+    """Fit to blocks whose features have the diagonal Gram matrix `eigenvalues` (R,), at the best of the `variances`.
+
+    These are in ascending order; a larger one must be clearly better than those before it.
+    """
+    log_prior = torch.cat([block.log_prior for block in blocks])
     bag_sums = [segment_sum(block.features, block.offsets) for block in blocks]  # (m_b, R) each
-    small, large = (_fit(blocks, bag_sums, eigenvalues, variance) for variance in SIGNAL_VARIANCES)
-    gain = _best_tempered(large.log_evidence, candidates) - _best_tempered(small.log_evidence, candidates)
-    error = float(gain.std(correction=0)) / math.sqrt(len(gain))
-    return large if float(gain.mean()) > CLEARLY_BETTER * error else small
+    best, *others = (_fit(blocks, bag_sums, eigenvalues, background, variance) for variance in variances)
+    for other in others:
+        gain = _best_tempered(other.log_evidence, log_prior) - _best_tempered(best.log_evidence, log_prior)
+        error = float(gain.std(correction=0)) / math.sqrt(len(gain))
+        if float(gain.mean()) > CLEARLY_BETTER * error:
+            best = other
+    return best
 
 
-def _best_tempered(log_evidence: Tensor, candidates: Tensor) -> Tensor:
+def _best_tempered(log_evidence: Tensor, log_prior: Tensor) -> Tensor:
     """Log probability (m,) of the candidate sets (m, q), the evidence (m, q) tempered as suits it best."""
-    tempered = [set_log_likelihood(weight * log_evidence, candidates) for weight in TEMPERING]
+    tempered = [set_log_likelihood(weight * log_evidence, log_prior) for weight in TEMPERING]
     return max(tempered, key=lambda scores: float(scores.mean()))
 
 
 def _fit(
-    blocks: Sequence[Block], bag_sums: Sequence[Tensor], eigenvalues: Tensor, signal_variance: float
+    blocks: Sequence[Block],
+    bag_sums: Sequence[Tensor],
+    eigenvalues: Tensor,
+    background: Tensor | None,
+    signal_variance: float,
 ) -> BagRegression:
     """Fit at one variance of the regression function."""
-    candidates = torch.cat([block.candidates for block in blocks])
+    log_prior = torch.cat([block.log_prior for block in blocks])
     sizes = torch.cat([block.sizes for block in blocks]).double()
-    q = candidates.shape[1]
-    log_prior = torch.where(candidates, 0.0, -math.inf).double()
+    q = log_prior.shape[1]
     noise = (1 / q) * (1 - 1 / q) / signal_variance
 
     # The start has targets of another variance, hence a noise of its own.
-    targets = _label_information(candidates)
+    targets = _label_information(log_prior)
     share = sizes / sizes.sum()
     target_variance = float((share @ targets.square() - (share @ targets).square()).mean())
     start = _Ridge(blocks, bag_sums, eigenvalues, max(target_variance / signal_variance, noise))
     _, scores = start.regress(targets)
     slope = START_SLOPE / score_moments(scores)[2]
     platt = PlattScaling(torch.full_like(slope, -math.log(float(sizes.mean())) - START_SLOPE**2 / 2), slope)
-    posterior, log_evidence, offset = _bag_posterior(blocks, scores, platt, log_prior)
+    posterior, log_evidence, offset = _bag_posterior(blocks, scores, platt, background, log_prior)
     del start
 
     ridge = _Ridge(blocks, bag_sums, eigenvalues, noise)
     for _ in range(REGRESSION_ITERATIONS):
-        responsibilities = _responsibilities(blocks, scores, platt, posterior)
+        responsibilities = _responsibilities(blocks, scores, platt, background, posterior)
         coef, scores = ridge.regress(posterior)
         platt = fit_platt(scores, responsibilities)
         before = posterior
-        posterior, log_evidence, offset = _bag_posterior(blocks, scores, platt, log_prior)
+        posterior, log_evidence, offset = _bag_posterior(blocks, scores, platt, background, log_prior)
         if float((posterior - before).abs().mean()) < REGRESSION_TOLERANCE:
             break
-    return BagRegression(Expert(coef * platt.slope, platt.intercept, offset), posterior, log_evidence)
+    expert = Expert(coef * platt.slope, platt.intercept, offset, background)
+    return BagRegression(expert, posterior, log_evidence, signal_variance)
 
 
-def _label_information(candidates: Tensor) -> Tensor:
+def _label_information(log_prior: Tensor) -> Tensor:
     """Targets (m, q) whose mean over false candidates is that of non-candidates; see the start above."""
-    q = candidates.shape[1]
-    rho = (candidates.sum(dim=1).double().mean() - 1) / (q - 1)
-    return (candidates.double() - rho) / (1 - rho).clamp(min=1 / q)
+    q = log_prior.shape[1]
+    support = torch.exp(log_prior - log_prior.amax(dim=1, keepdim=True))  # one and zero for a plain candidate set
+    rho = (support.sum(dim=1).mean() - 1) / (q - 1)
+    return (support - rho) / (1 - rho).clamp(min=1 / q)
 
 
 def _bag_posterior(
-    blocks: Sequence[Block], scores: Sequence[Tensor], platt: PlattScaling, log_prior: Tensor
+    blocks: Sequence[Block], scores: Sequence[Tensor], platt: PlattScaling, background: Tensor | None, log_prior: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Posterior and log evidence (m, q) of all bags, class offsets included, and these offsets (q,)."""
     pairs = zip(blocks, scores, strict=True)
-    evidence = torch.cat([bag_evidence(platt(s), block.offsets).log_evidence for block, s in pairs])
+    evidence = torch.cat([bag_evidence(platt(s), block.offsets, background).log_evidence for block, s in pairs])
     offset = class_offsets(evidence, log_prior)
     return label_posterior(evidence + offset, log_prior), evidence + offset, offset
 
 
 def _responsibilities(
-    blocks: Sequence[Block], scores: Sequence[Tensor], platt: PlattScaling, posterior: Tensor
+    blocks: Sequence[Block], scores: Sequence[Tensor], platt: PlattScaling, background: Tensor | None, posterior: Tensor
 ) -> list[Tensor]:
     """Per block the posterior (n_b, q) that an instance carries each label."""
     result = []
     for block, s, p in zip(blocks, scores, posterior.split([block.n_bags for block in blocks]), strict=True):
         logits = platt(s)
-        result.append(instance_posterior(logits, bag_evidence(logits, block.offsets), p, block.offsets))
+        evidence = bag_evidence(logits, block.offsets, background)
+        result.append(instance_posterior(logits, evidence, p, block.offsets))
     return result
 
 

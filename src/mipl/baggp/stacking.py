@@ -1,16 +1,23 @@
-"""Stacking: how far to trust the two experts, from the candidate sets of bags that they have not seen.
+r"""Stacking: how far to trust the two experts, from the candidate sets of bags that they have not seen.
 
-False candidates are drawn at random, so the probability that a model gives to a held-out bag's candidate *set* tells
-how good and how well calibrated it is; no label is needed. The bag likelihood is fitted without an eighth of the bags;
-for these the bag regression has left-out evidence anyway. The weights and the outlier rate of `mipl.baggp.model` are
-the most probable ones given the held-out sets, with a log-normal prior on the weights and a logistic-normal one on the
-outlier rate.
+False candidates do not depend on the instances, so the probability that a model gives to a held-out bag's candidate
+*set* tells how good and how well calibrated it is; no label is needed. With the evidence of `mipl.baggp.cross_fit`, the
+weights :math:`w_1 = 2 s (1 - \mu)`, :math:`w_2 = 2 s \mu` and the outlier rate of `mipl.baggp.model` are the most
+probable ones given all candidate sets: a common scale s, nearly free, a mixing :math:`\mu` held near one half, and a
+rate :math:`\epsilon`.
+
+The largest likelihood always finds a positive scale, also where the instances say nothing. So the fitted stacking is
+averaged with the hypothesis that they say nothing, under which all classes are equally probable: with log likelihoods
+L and :math:`L_0` of m candidate sets, the latter has the posterior odds :math:`e^{L_0 - L} \sqrt m / \text{prior odds}`
+(the square root is the usual price of one fitted parameter). As it predicts what an outlier is predicted, its
+probability is added to the outlier rate.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,55 +26,72 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 from torch import Tensor
 
+from mipl.bag_posterior import set_log_likelihood
 from mipl.baggp.blocks import Block
 from mipl.baggp.constants import (
-    MIN_HELD_OUT,
+    INFORMATIVE_ODDS,
+    MIXING_PRECISION,
     OUTLIER_PRECISION,
     PRIOR_OUTLIER_RATE,
-    PRIOR_WEIGHT,
-    STACKING_TRAINING_SHARE,
-    WEIGHT_PRECISION,
+    PRIOR_SCALE,
+    SCALE_PRECISION,
 )
-from mipl.baggp.likelihood import fit_bag_likelihood
-from mipl.baggp.model import Stacking
-from mipl.baggp.regression import BagRegression
+from mipl.baggp.cross_fit import HeldOut
+from mipl.baggp.model import BagModel, Stacking
 
-__all__ = ["fit_stacking", "stacking_by_held_out"]
-
-
-def stacking_by_held_out(
-    blocks: Sequence[Block], eigenvalues: Tensor, regression: BagRegression, kappa: float | None
-) -> Stacking:
-    """Fit the bag likelihood to most of the bags and see what it, and the bag regression, say of the rest.
-
-    Bags must be in random order. With too few of them, the modes of the priors are taken.
-    """
-    if all(bool(block.candidates.all()) for block in blocks):
-        return Stacking(np.zeros(2), 0.0)  # the candidates say nothing
-    kept = [max(1, round(STACKING_TRAINING_SHARE * block.n_bags)) for block in blocks]
-    counts = [block.n_bags for block in blocks]
-    if sum(counts) - sum(kept) < MIN_HELD_OUT:
-        return Stacking(np.full(2, PRIOR_WEIGHT), PRIOR_OUTLIER_RATE)
-    parts = [block.split(k) for block, k in zip(blocks, kept, strict=True)]
-    training = [first for first, _ in parts]
-    held_out = [rest for _, rest in parts if rest.n_bags]
-    prior = torch.cat([p[:k] for p, k in zip(regression.posterior.split(counts), kept, strict=True)])
-    first = torch.cat([z[k:] for z, k in zip(regression.log_evidence.split(counts), kept, strict=True)])
-    expert = fit_bag_likelihood(training, eigenvalues * STACKING_TRAINING_SHARE, prior, kappa)
-    second = torch.cat([expert.log_evidence(expert.logits(rest.features), rest.offsets) for rest in held_out])
-    return fit_stacking(first, second, torch.cat([rest.candidates for rest in held_out]))
+__all__ = ["LabelFreeScore", "default_stacking", "fit_stacking", "label_free", "training_posterior"]
 
 
-def fit_stacking(first: Tensor, second: Tensor, candidates: Tensor) -> Stacking:
-    """The most probable weights and outlier rate, given the held-out log evidence (m, q) of both experts."""
-    start = np.array([math.log(PRIOR_WEIGHT), math.log(PRIOR_WEIGHT), logit(PRIOR_OUTLIER_RATE)])
-    precision = np.array([WEIGHT_PRECISION, WEIGHT_PRECISION, OUTLIER_PRECISION])
+class LabelFreeScore(NamedTuple):
+    """The mean log probability of candidate sets of held-out bags above chance, in nats per bag."""
+
+    mean: float
+    standard_error: float
+
+
+def default_stacking() -> Stacking:
+    """The modes of the priors, where there are no held-out bags."""
+    return Stacking(np.full(2, PRIOR_SCALE), PRIOR_OUTLIER_RATE)
+
+
+def fit_stacking(first: Tensor, second: Tensor, log_prior: Tensor) -> Stacking:
+    """Fit weights and outlier rate to what is known of labels (m, q), given both experts' held-out evidence (m, q)."""
+    if bool((log_prior == 0).all()):
+        return Stacking(np.zeros(2), 0.0)  # the sets say nothing, and nothing is claimed
+    mode = np.array([math.log(PRIOR_SCALE), 0.0, logit(PRIOR_OUTLIER_RATE)])
+    precision = np.array([SCALE_PRECISION, MIXING_PRECISION, OUTLIER_PRECISION])
 
     def stacking(x: NDArray[np.float64]) -> Stacking:
-        return Stacking(np.exp(x[:2]), float(expit(x[2])))
+        share = float(expit(x[1]))
+        return Stacking(2 * math.exp(x[0]) * np.array([1 - share, share]), float(expit(x[2])))
+
+    def log_likelihood(found: Stacking) -> float:
+        return float(set_log_likelihood(torch.log(found.probabilities(first, second)), log_prior).sum())
 
     def objective(x: NDArray[np.float64]) -> float:
-        of_set = (stacking(x).probabilities(first, second) * candidates).sum(dim=1)
-        return 0.5 * float(precision @ (x - start) ** 2) - float(torch.log(of_set).sum())
+        return 0.5 * float(precision @ (x - mode) ** 2) - log_likelihood(stacking(x))
 
-    return stacking(minimize(objective, start, method="Nelder-Mead").x)
+    fitted = stacking(minimize(objective, mode, method="Nelder-Mead").x)
+    m = len(log_prior)
+    above_chance = log_likelihood(fitted) - float(_chance(log_prior).sum())
+    nothing = float(expit(0.5 * math.log(m) - above_chance - math.log(INFORMATIVE_ODDS)))
+    return fitted._replace(outlier_rate=1 - (1 - fitted.outlier_rate) * (1 - nothing))
+
+
+def training_posterior(model: BagModel, blocks: Sequence[Block], held_out: HeldOut) -> Tensor:
+    """Posterior (m, q) of the training bags' labels: the geometric mean of held-out and in-sample answers."""
+    in_sample = torch.cat([model.answer(model.logits(block.features), block.offsets).probabilities for block in blocks])
+    log_prior = torch.cat([block.log_prior for block in blocks])
+    log_mean = 0.5 * (torch.log(model.stacking.probabilities(*held_out)) + torch.log(in_sample))
+    return torch.softmax(log_mean + log_prior, dim=1)
+
+
+def label_free(probabilities: Tensor, log_prior: Tensor) -> LabelFreeScore:
+    """How much more probable held-out candidate sets are than by chance, under label probabilities (m, q)."""
+    gain = set_log_likelihood(torch.log(probabilities), log_prior) - _chance(log_prior)
+    return LabelFreeScore(float(gain.mean()), float(gain.std(correction=0)) / math.sqrt(len(gain)))
+
+
+def _chance(log_prior: Tensor) -> Tensor:
+    """Log probability (m,) of each candidate set where all classes are equally probable."""
+    return torch.logsumexp(log_prior, dim=1) - math.log(log_prior.shape[1])

@@ -11,7 +11,7 @@ from mipl.io.columns import Columns
 from mipl.io.problems import Problem
 from mipl.io.raw import RawBags
 
-__all__ = ["check_classes"]
+__all__ = ["check_classes", "possible_labels"]
 
 _SHOWN = 5
 #: What may separate labels when it is not the separator that was asked for.
@@ -33,17 +33,17 @@ def check_classes(raw: RawBags, columns: Columns, unlabelled: Sequence[Any] | No
                 "say which one it is with candidates=NAME (--candidates NAME); predict and explain need none",
             )
         return
-    sets = raw.candidates
+    sets = possible_labels(raw)
     empty = [i for i, labels in enumerate(sets) if not labels]
     if empty and unlabelled is None:
         bags = ", ".join(_place(raw, i) for i in empty[:_SHOWN])
         more = f" and {len(empty) - _SHOWN} more" if len(empty) > _SHOWN else ""
         yield Problem(
             "bag without candidates",
-            "error",
+            "warning",
             raw.where,
-            f"{len(empty)} of {len(sets)} bags have no candidates: {bags}{more}",
-            "give each at least one label, all classes where nothing is known, or leave the bag out",
+            f"{len(empty)} of {len(sets)} bags have no candidates, so that any class may be theirs: {bags}{more}",
+            "give each the labels that are possible, or leave the bag out",
         )
     counts = Counter(label for labels in sets for label in set(labels))
     names = list(counts)
@@ -64,9 +64,15 @@ def check_classes(raw: RawBags, columns: Columns, unlabelled: Sequence[Any] | No
             f"candidates of a single bag only: {shown}",
             "add bags, or merge classes",
         )
-    if len(names) > 1 and sets and all(len(set(labels)) == len(names) for labels in sets):
+    if len(names) > 1 and sets and all(len(set(labels)) in (0, len(names)) for labels in sets):
         message = "every class is a candidate of every bag, so the candidates say nothing"
         yield Problem("nothing known", "error", raw.where, message, "leave out candidates that can be ruled out")
+
+
+def possible_labels(raw: RawBags) -> list[list[Any]]:
+    """The candidates of each bag, without those of weight zero."""
+    entries = raw.candidates or []
+    return [[k for k, w in e.items() if w] if isinstance(e, dict) else e for e in entries]
 
 
 def _unsplit(raw: RawBags, names: list[Any], columns: Columns) -> Iterator[Problem]:
@@ -111,7 +117,7 @@ def _near_duplicates(raw: RawBags, names: list[Any], counts: Counter[Any]) -> It
 
 def _labels(raw: RawBags) -> Iterator[Problem]:
     """True labels that are not among the candidates."""
-    sets = raw.candidates or []
+    sets = possible_labels(raw)
     outside = [
         i
         for i, (label, labels) in enumerate(zip(raw.labels or [], sets, strict=False))
@@ -122,9 +128,9 @@ def _labels(raw: RawBags) -> Iterator[Problem]:
         more = f", and so it is in {len(outside) - 1} more bags" if len(outside) > 1 else ""
         yield Problem(
             "label outside the candidates",
-            "error",
+            "warning",
             f"{raw.where}: {_place(raw, i)}",
-            f"the label {(raw.labels or [])[i]!r} is not among the candidates {sets[i]}{more}",
+            f"the label {(raw.labels or [])[i]!r} is not among the candidates {list(sets[i])}{more}",
             "add it to the candidates or correct the label",
         )
 

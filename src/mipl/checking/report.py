@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mipl.checking.classes import check_classes
+from mipl.checking.classes import check_classes, possible_labels
 from mipl.checking.instances import check_instances
 from mipl.dataset import MIPLDataset
 from mipl.datasets.registry import dataset_names
@@ -126,7 +126,7 @@ def _raw(source: Any, columns: Columns, images: dict[str, Any], options: dict[st
 
 
 def _summary(raw: RawBags) -> dict[str, Any]:
-    sets = raw.candidates or []
+    sets = possible_labels(raw)
     names = raw.classes or sorted({label for labels in sets for label in labels}, key=str)
     sizes = [len(set(labels)) for labels in sets]
     return {

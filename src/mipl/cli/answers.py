@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,9 +12,12 @@ import typer
 from mipl.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mipl.base import MIPLClassifier
     from mipl.resolution import Resolution
 
-__all__ = ["InstancesOption", "ModelArgument", "OutOption", "hand_over", "print_rows"]
+__all__ = ["InstancesOption", "ModelArgument", "OutOption", "hand_over", "print_rows", "write_report"]
 
 ModelArgument = Annotated[Path, typer.Argument(help="A model file that 'mipl fit' wrote.")]
 OutOption = Annotated[
@@ -56,6 +61,22 @@ def hand_over(found: Resolution, json: Any, out: Path | None, quiet: bool) -> No
         say(f"accuracy against the file's labels: {found.accuracy:.3f}", quiet)
     if out is not None:
         say(f"{len(found):,} bags, written to {out}", quiet)
+
+
+def write_report(
+    found: Resolution,
+    path: Path,
+    *,
+    data: Sequence[str],
+    model: MIPLClassifier,
+    quiet: bool,
+    decisions: Mapping[str, str | None] | None = None,
+) -> None:
+    """Write the page of the answers, which tells the file, the parameters and the command that they come from."""
+    command = shlex.join(["mipl", *sys.argv[1:]])
+    notes = {"data": " ".join(data), "parameters": model.get_params(), "command": command}
+    found.report(path, title=Path(data[0]).name, notes=notes, decisions=decisions)
+    say(f"page written to {path}", quiet)
 
 
 def print_rows(title: str, found: Resolution) -> None:

@@ -74,8 +74,10 @@ def build(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="File to write: .parquet, .feather, .jsonl, .csv, .npz or .mat.")
     ],
-    r: Annotated[int, typer.Option("--r", help="False positive labels per bag.")] = 1,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the random choices.")] = 0,
+    r: Annotated[
+        int | None, typer.Option("--r", help="False positive labels per bag, where they are drawn; 1 if not given.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the random choices; 0 if not given.")] = None,
     json: JsonOption = False,
     option: OptionOption = None,
     quiet: QuietOption = False,
@@ -89,7 +91,8 @@ def build(
     builder(name)  # a file is not built
     check_writable(out, SUFFIXES)
     with working(f"building {name}", quiet):
-        dataset = load(name, **{"r": r, "seed": seed, **parse_assignments(option)})
+        given = {key: value for key, value in (("r", r), ("seed", seed)) if value is not None}
+        dataset = load(name, **{**given, **parse_assignments(option)})
         write(dataset, out)
     _show(dataset.summary(), json, quiet)
     say(f"written to {out}", quiet or json)
@@ -136,4 +139,5 @@ def _show(summary: dict[str, Any], json: bool, quiet: bool) -> None:
     if json:
         print_json(summary)
     elif not quiet:
-        print_table("", SUMMARY_COLUMNS, [list(summary.values())])
+        more = list(summary)[len(SUMMARY_COLUMNS) :]  # what only some data sets have: weights, a background class
+        print_table("", (*SUMMARY_COLUMNS, *more), [list(summary.values())])

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mipl.cli.answers import print_rows
+from mipl.cli.answers import print_rows, write_report
 from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, fit_method
 from mipl.cli.output import SUMMARY_COLUMNS, JsonOption, QuietOption, print_json, print_table, say
 
@@ -15,7 +15,7 @@ __all__ = ["demo"]
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the picture and the tables.")] = Path("demo"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for what is found.")] = Path("demo"),
     method: MethodOption = DEFAULT_METHOD,
     r: Annotated[int, typer.Option("--r", help="False positive labels per bag.")] = 1,
     json: JsonOption = False,
@@ -27,8 +27,8 @@ def demo(
     from mipl.resolving import explain, resolve
 
     out.mkdir(parents=True, exist_ok=True)
-    table, picture, saved = out / "resolved.csv", out / "resolved.png", out / "model.mipl"
-    for file in (table, picture, saved):
+    table, picture, page, saved = (out / name for name in ("resolved.csv", "resolved.png", "report.html", "model.mipl"))
+    for file in (table, picture, page, saved):
         check_writable(file)
     dataset = load("digits", r=r, seed=0)
     train, test = dataset.split(train_size=0.7, seed=0)
@@ -44,6 +44,7 @@ def demo(
     resolved.save(table)
     resolved.plot(picture)
     model.save(saved)
+    write_report(resolved, page, data=["digits"], model=model, quiet=quiet or json)
     if json:
         print_json(
             {
@@ -51,7 +52,7 @@ def demo(
                 "seconds": round(seconds, 3),
                 "accuracy_of_new_bags": predicted.accuracy,
                 "accuracy_among_candidates": resolved.accuracy,
-                "files": [str(file) for file in (table, picture, saved)],
+                "files": [str(file) for file in (table, picture, page, saved)],
             }
         )
         return

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from mipl.cli.decisions import DecisionsOption, decided
 from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, ParamOption, fit_method
 from mipl.cli.files import FilesArgument, Reading, reads_files
 from mipl.cli.output import JsonOption, QuietOption, print_json, say
@@ -21,6 +22,7 @@ def fit(
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")],
     method: MethodOption = DEFAULT_METHOD,
     param: ParamOption = None,
+    decisions: DecisionsOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -28,7 +30,7 @@ def fit(
     from mipl.io.atomic import check_writable
 
     check_writable(out)
-    dataset = reading.load(file, quiet or json).dataset
+    dataset, _ = decided(reading.load(file, quiet or json).dataset, decisions, quiet or json)
     model, seconds = fit_method(dataset, method, param, quiet or json)
     model.save(out)
     if json:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from mipl.cli.answers import InstancesOption, OutOption, hand_over
+from mipl.cli.answers import InstancesOption, OutOption, hand_over, write_report
+from mipl.cli.decisions import DecisionsOption, decided
 from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, ParamOption, fit_method
 from mipl.cli.files import FilesArgument, Reading, reads_files
 from mipl.cli.output import JsonOption, QuietOption, working
@@ -22,6 +23,8 @@ def resolve(
     reading: Reading,
     out: OutOption = None,
     instances: InstancesOption = None,
+    report: Annotated[Path | None, typer.Option("--report", help="Page to look at and to correct: .html.")] = None,
+    decisions: DecisionsOption = None,
     model: Annotated[Path | None, typer.Option("--model", help="Use this saved model instead of fitting one.")] = None,
     method: MethodOption = DEFAULT_METHOD,
     param: ParamOption = None,
@@ -29,6 +32,7 @@ def resolve(
     quiet: QuietOption = False,
 ) -> None:
     """Give every bag its most probable candidate, with a probability and the instance that carries the evidence."""
+    from mipl.io.atomic import check_writable
     from mipl.io.tables import check_table_path
     from mipl.persistence import load_model
     from mipl.resolving import resolve as resolve_dataset
@@ -36,11 +40,15 @@ def resolve(
     for path in (out, instances):
         if path is not None:
             check_table_path(path)
+    if report is not None:
+        check_writable(report, (".html",))
     data = reading.load(file, quiet or json)
-    dataset = data.dataset
+    dataset, taken = decided(data.dataset, decisions, quiet or json)
     fitted = fit_method(dataset, method, param, quiet or json)[0] if model is None else load_model(model)
     with working(f"resolving {len(dataset):,} bags", quiet or json):
-        found = replace(resolve_dataset(dataset, fitted), instance_ids=data.instance_ids)
+        found = replace(resolve_dataset(dataset, fitted), instance_ids=data.ids_of(dataset))
     if instances is not None:
         found.save_instances(instances)
     hand_over(found, found.rows() if json else None, out, quiet)
+    if report is not None:
+        write_report(found, report, data=file, model=fitted, quiet=quiet or json, decisions=taken)

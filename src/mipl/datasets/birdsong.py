@@ -29,7 +29,7 @@ SPECIES = (
     "Western Tanager",
 )
 
-_NPZ_SHA256 = "a5f2b9d5250e9a736cd67dc54ca1a3b0a28d96af409bab3f59b85268fd0dab1a"
+NPZ_SHA256 = "a5f2b9d5250e9a736cd67dc54ca1a3b0a28d96af409bab3f59b85268fd0dab1a"
 _CONTENT_SHA256 = "5ac6b35f1e892a4066b97c09c3dd23aabc1d944d082dc69ee0b9c5907f866f0d"
 _FILES = {
     "hja_birdsong_features.txt": "6cd7374a9bd76468b099a3a5e3891e8461ad84a4dfea2c744c0089b73c16d193",
@@ -85,7 +85,7 @@ def build(*, r: int = 1, seed: int = 0, groups: int | None = None) -> MIPLDatase
 
 def _load() -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
     """Features (10232, 38), the recording of each syllable, and its species, -1 where unlabelled."""
-    local = local_file("birdsong/birdsong.npz", _NPZ_SHA256)
+    local = local_file("birdsong/birdsong.npz", NPZ_SHA256)
     if local is not None:
         raw = read_npz(local)
         return raw["X"], raw["bag_id"].astype(np.int64), raw["instance_label"].astype(np.int64)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["builder", "builder_path", "dataset_names"]
 
-#: name -> "module:function"; the function takes r, seed and its own keyword options.
+#: name -> "module:function"; the function takes its own keyword options, of which r and seed are common ones.
 _DATASETS = {
     "digits": "mipl.datasets.digits:build",
     "mnist": "mipl.datasets.mnist:build",
@@ -21,6 +21,8 @@ _DATASETS = {
     "newsgroups": "mipl.datasets.newsgroups:build",
     "birdsong": "mipl.datasets.birdsong:build",
     "sival": "mipl.datasets.sival:build",
+    "cifar10h": "mipl.datasets.cifar10h:build",
+    "birdsong-natural": "mipl.datasets.birdsong_natural:build",
 }
 
 

@@ -1,9 +1,9 @@
-"""What an estimator asks of Gaussian processes on its instances, and the exact engine that fits their number."""
+"""What an estimator asks of Gaussian processes on its instances, and the engine that fits their number."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
@@ -13,8 +13,12 @@ from numpy.typing import NDArray
 from mipl.gp.cholesky import CholeskyEngine
 from mipl.gp.conjugate_gradients import ConjugateGradientEngine
 from mipl.gp.exact import Conditioned, Evidence
+from mipl.gp.kernels import is_scaled_matern
 
-__all__ = ["Engine", "exact_engine"]
+__all__ = ["Engine", "choose_engine", "exact_engine"]
+
+# From about so many instances per landmark on, a step of the low-rank engine is faster than one of the exact engine.
+AUTO_ROWS_PER_LANDMARK = 10
 
 
 class Engine(Protocol):
@@ -44,6 +48,18 @@ class Engine(Protocol):
     def condition(self, targets: NDArray[np.float64], noise: NDArray[np.float64]) -> Conditioned:
         """The posterior at the present parameters; it stays what it is when these change."""
         ...
+
+
+def choose_engine(n: int, n_landmarks: int, kernel: Kernel) -> Literal["exact", "low-rank"]:
+    """What `engine="auto"` means: low rank where it is faster and possible.
+
+    That is for n > 10 `n_landmarks` instances and an isotropic Matérn kernel with an outputscale.
+
+    >>> from mipl.gp.kernels import scaled_matern
+    >>> choose_engine(1000, 500, scaled_matern(2.5, 1.0, 1.0)), choose_engine(9000, 500, scaled_matern(2.5, 1.0, 1.0))
+    ('exact', 'low-rank')
+    """
+    return "low-rank" if n > AUTO_ROWS_PER_LANDMARK * n_landmarks and is_scaled_matern(kernel) else "exact"
 
 
 def exact_engine(

@@ -11,15 +11,12 @@ import torch
 from gpytorch.kernels import Kernel
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from mipl.gp.kernels import kernel_matrix
+from mipl.gp.parameters import ProcessParameters
 from mipl.gp.posterior import Posterior, PosteriorState
 
 __all__ = ["Conditioned", "Evaluation", "Evidence", "ExactEngine", "Solve"]
-
-# GPyTorch's lower bound of a learned noise.
-NOISE_FLOOR = 1e-4
 
 
 class Evidence(NamedTuple):
@@ -70,7 +67,7 @@ class Solve(NamedTuple):
     residual: float
 
 
-class ExactEngine(torch.nn.Module, metaclass=ABCMeta):
+class ExactEngine(ProcessParameters, metaclass=ABCMeta):
     r"""C independent Gaussian processes with one kernel, on n instances; base of the two exact engines.
 
     Class c has targets :math:`y_c`, a constant mean :math:`\mu_c` and noise :math:`D_c = \mathrm{diag}(\sigma_c^2) +
@@ -116,12 +113,8 @@ class ExactEngine(torch.nn.Module, metaclass=ABCMeta):
         device: torch.device,
         dtype: torch.dtype,
     ) -> None:
-        super().__init__()
+        super().__init__(kernel, n_classes, extra_noise=extra_noise, device=device, dtype=dtype)
         self.X, self.device, self.dtype = X, device, dtype
-        self.kernel = kernel.to(device=device, dtype=dtype)
-        self.mean = torch.nn.Parameter(torch.zeros(n_classes, dtype=torch.float64, device=device))
-        raw_noise = math.log(math.expm1(max(extra_noise - NOISE_FLOOR, NOISE_FLOOR)))
-        self.raw_noise = torch.nn.Parameter(torch.full_like(self.mean, raw_noise))
         self.K = kernel_matrix(self.kernel, torch.tensor(X, dtype=dtype, device=device), memory_budget)
 
     # ---------------------------------------------------------------- what an engine implements
@@ -139,11 +132,6 @@ class ExactEngine(torch.nn.Module, metaclass=ABCMeta):
         """Roots (C, n, k) of A_c^-1 for posterior variances; None where these are computed exactly."""
 
     # ---------------------------------------------------------------- what estimators ask, see mipl.gp.engine
-
-    @property
-    def extra_noise(self) -> Tensor:
-        r"""The learned homoscedastic noise :math:`\tau_c` (C,)."""
-        return softplus(self.raw_noise) + NOISE_FLOOR
 
     def evidence(self, targets: NDArray[np.float64], noise: NDArray[np.float64], *, warm: bool = False) -> Evidence:
         """Evaluate the objective at targets and noise variances (n, C), and set `grad` of every parameter."""
@@ -174,6 +162,7 @@ class ExactEngine(torch.nn.Module, metaclass=ABCMeta):
             solution=solution.T.contiguous().cpu().numpy(),
             noise=noise + self.extra_noise.cpu().numpy(),
             inverse_root=self._inverse_root(total_noise),
+            prior_root=None,
             kernel_state={name: value.cpu().numpy().copy() for name, value in self.kernel.state_dict().items()},
         )
         return Conditioned(Posterior(self.kernel, state, device=self.device), iterations, cg_residual)

@@ -85,9 +85,14 @@ def cross_kernel(kernel: Kernel, A: Tensor, B: Tensor) -> Tensor:
     return kernel(A, B).to_dense()
 
 
-def kernel_matrix(kernel: Kernel, X: Tensor, memory_budget: float) -> KernelMatrix:
-    """Bind `kernel` to the training instances X (n, d), keeping what fits into `memory_budget` bytes."""
-    return (MaternMatrix if is_scaled_matern(kernel) else KernelMatrix)(kernel, X, memory_budget)
+def kernel_matrix(kernel: Kernel, X: Tensor, memory_budget: float, *, derivatives: bool = True) -> KernelMatrix:
+    """Bind `kernel` to instances X (n, d), keeping what fits into `memory_budget` bytes.
+
+    Without `derivatives` only kernel values are kept, for a matrix that is never differentiated.
+    """
+    if is_scaled_matern(kernel):
+        return MaternMatrix(kernel, X, memory_budget, keep_derivatives=derivatives)
+    return KernelMatrix(kernel, X, memory_budget)
 
 
 class KernelMatrix:
@@ -209,14 +214,16 @@ class MaternMatrix(KernelMatrix):
     ----------
     kernel, X, memory_budget
         See `KernelMatrix`; the kernel is one that `is_scaled_matern` accepts.
+    keep_derivatives : bool, default=True
+        Whether distances and derivatives may be kept.
     """
 
-    def __init__(self, kernel: ScaleKernel, X: Tensor, memory_budget: float) -> None:
+    def __init__(self, kernel: ScaleKernel, X: Tensor, memory_budget: float, *, keep_derivatives: bool = True) -> None:
         super().__init__(kernel, X, memory_budget)
         self.parameters = [kernel.base_kernel.raw_lengthscale, kernel.raw_outputscale]
         self.centred = X.double() - X.double().mean(0)
         self.squares = self.centred.square().sum(1)
-        self.keeps_all = 3 * self.half_bytes <= memory_budget
+        self.keeps_all = keep_derivatives and 3 * self.half_bytes <= memory_budget
         self.distances: dict[tuple[int, int], Tensor] = {}
         self.derivatives: dict[tuple[int, int], Tensor] = {}
         if self.keeps_all:

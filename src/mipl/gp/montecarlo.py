@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-__all__ = ["class_probabilities", "standard_normal_points"]
+__all__ = ["class_probabilities", "joint_class_probabilities", "standard_normal_points"]
 
 # Elements of the (samples, instances, classes) array that are handled at once: 128 MiB of float64.
 CHUNK = 1 << 24
@@ -58,9 +58,41 @@ def class_probabilities(
     step = max(1, CHUNK // normal_points.size)
     for start in range(0, len(mean), step):
         rows = slice(start, start + step)
-        latent = mean[rows] + deviation[rows] * normal_points[:, None, :]
-        latent -= latent.max(axis=-1, keepdims=True)
-        np.exp(latent, out=latent)
-        latent /= latent.sum(axis=-1, keepdims=True)
-        out[rows] = latent.mean(axis=0)
+        out[rows] = _mean_softmax(mean[rows] + deviation[rows] * normal_points[:, None, :])
     return out
+
+
+def joint_class_probabilities(
+    mean: NDArray[np.float64], roots: NDArray[np.floating], draws: NDArray[np.floating]
+) -> NDArray[np.float64]:
+    """Expected softmax of Gaussian latent values that are drawn for all instances together.
+
+    Parameters
+    ----------
+    mean : (n, C) array
+        Means of the latent values.
+    roots : (C, n, k) array
+        Roots of the covariance of the instances' latent values in each class.
+    draws : (C, k, s) array
+        Standard normal draws.
+
+    Returns
+    -------
+    (n, C) array
+        Class probabilities; rows sum to one.
+    """
+    out = np.empty_like(mean)
+    step = max(1, CHUNK // (draws.shape[0] * draws.shape[2]))
+    for start in range(0, len(mean), step):
+        rows = slice(start, start + step)
+        deviation = (roots[:, rows] @ draws).transpose(2, 1, 0)
+        out[rows] = _mean_softmax(mean[rows] + deviation)
+    return out
+
+
+def _mean_softmax(latent: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean (n, C) over samples of the softmax of latent values (s, n, C), which are overwritten."""
+    latent -= latent.max(axis=-1, keepdims=True)
+    np.exp(latent, out=latent)
+    latent /= latent.sum(axis=-1, keepdims=True)
+    return latent.mean(axis=0)

@@ -12,7 +12,8 @@ from gpytorch.kernels import Kernel
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mipl.gp.kernels import cross_kernel, kernel_matrix
+from mipl.gp.joint import JointCovariance, LowRankPrior, sampling_root
+from mipl.gp.kernels import KernelMatrix, cross_kernel, kernel_matrix
 
 __all__ = ["Posterior", "PosteriorState"]
 
@@ -20,19 +21,25 @@ __all__ = ["Posterior", "PosteriorState"]
 class PosteriorState(NamedTuple):
     """What a posterior is made of, as arrays: what a model keeps and saves.
 
+    With the low-rank engine the n instances are its landmarks, and A_c^-1 stands for what the training instances
+    explain through them.
+
     Attributes
     ----------
     instances : (n, d) array
-        Training instances.
+        Training instances, or landmarks.
     mean : (C,) array
         Constant means.
     solution : (n, C) array
         The vectors a_c. Their precision is that of the prediction.
     noise : (n, C) array
-        The diagonal of A_c - K.
+        The diagonal of A_c - K; with landmarks, the noises of the training instances, which no moment needs.
     inverse_root : (C, n, k) array or None
         Roots of A_c^-1. Without them each prediction factors each A_c, in turn: 4 n^2 bytes of memory beside K, and
         n^3 / 3 operations per class.
+    prior_root : (n, k) array or None
+        Root of the inverse of the kernel matrix of landmarks: joint covariances then take the prior to be of low rank
+        beside its diagonal. None where the instances are those of training.
     kernel_state : dict of str to array
         Parameters of the kernel, by GPyTorch's names.
     """
@@ -41,7 +48,8 @@ class PosteriorState(NamedTuple):
     mean: NDArray[np.float64]
     solution: NDArray[np.floating]
     noise: NDArray[np.float64]
-    inverse_root: NDArray[np.float32] | None
+    inverse_root: NDArray[np.floating] | None
+    prior_root: NDArray[np.floating] | None
     kernel_state: dict[str, NDArray[Any]]
 
 
@@ -67,9 +75,17 @@ class Posterior:
         self.kernel.load_state_dict({name: torch.tensor(value) for name, value in state.kernel_state.items()})
 
     @torch.no_grad()
+    def means(self, X: NDArray[np.floating], batch_size: int) -> NDArray[np.float64]:
+        """Means (b, C) at instances X (b, d), `batch_size` of them at a time."""
+        instances, mean, solution = map(self._tensor, self.state[:3])
+        batches = map(self._tensor, _batches(X, batch_size))
+        means = [mean + cross_kernel(self.kernel, batch, instances) @ solution for batch in batches]
+        return torch.cat(means).double().cpu().numpy()
+
+    @torch.no_grad()
     def moments(self, X: NDArray[np.floating], batch_size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Means and variances (b, C) at instances X (b, d), `batch_size` of them at a time."""
-        batches = [X[start : start + batch_size] for start in range(0, len(X), batch_size)]
+        batches = _batches(X, batch_size)
         instances, mean, solution = map(self._tensor, self.state[:3])
         roots = None if self.state.inverse_root is None else self._tensor(self.state.inverse_root)
         means, priors, explained = [], [], []
@@ -83,20 +99,62 @@ class Posterior:
         variance = (torch.cat(priors)[:, None] - reduction).clamp_(min=0)
         return torch.cat(means).double().cpu().numpy(), variance.double().cpu().numpy()
 
+    @torch.no_grad()
+    def sampling_roots(
+        self, X: NDArray[np.floating], batch_size: int, generator: torch.Generator, memory_budget: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.floating]]:
+        """Means (b, C) at instances X (b, d), and roots (C, b, k) of their covariances (`mipl.gp.joint`).
+
+        Beside the prior covariance of X, of which `memory_budget` bytes are kept, all roots are held in memory.
+        """
+        instances, mean, solution = map(self._tensor, self.state[:3])
+        prior_root = None if self.state.prior_root is None else self._tensor(self.state.prior_root)
+        roots = None if self.state.inverse_root is None else self._tensor(self.state.inverse_root)
+        means, explained, prior_features = [], [], []
+        batches = _batches(X, batch_size)
+        for batch in map(self._tensor, batches):
+            cross = cross_kernel(self.kernel, batch, instances)
+            means.append(mean + cross @ solution)
+            if roots is not None:
+                explained.append(torch.stack([cross @ root for root in roots]))
+            if prior_root is not None:
+                prior_features.append(cross @ prior_root)
+        if roots is None:
+            parts = [torch.cat([part.T for part in solved]) for solved in self._half_solved(instances, batches)]
+            explained = [torch.stack(parts)]
+        rows = self._tensor(X)
+        prior: LowRankPrior | KernelMatrix
+        if prior_root is not None:
+            features = torch.cat(prior_features)
+            remainder = self.kernel(rows, diag=True) - features.square().sum(1)
+            prior = LowRankPrior(features, remainder.clamp_(min=0))
+        else:
+            prior = kernel_matrix(self.kernel, rows, memory_budget, derivatives=False)
+            prior.update()
+        root = sampling_root(JointCovariance(prior, torch.cat(explained, 1)), generator)
+        return torch.cat(means).double().cpu().numpy(), root.cpu().numpy()
+
     def _explained_exactly(self, instances: Tensor, batches: list[NDArray[np.floating]]) -> Tensor:
         """Variance k' A_c^-1 k (b, C) that the instances (n, d) explain, for all batches, one factor at a time."""
+        halves = self._half_solved(instances, batches)
+        return torch.stack([torch.cat([part.square().sum(0) for part in half]) for half in halves], 1)
+
+    def _half_solved(self, instances: Tensor, batches: list[NDArray[np.floating]]) -> Iterator[Iterator[Tensor]]:
+        """For each class L_c^-1 k (n, b) of each batch, A_c = L_c L_c'; factors are computed one at a time."""
         K = kernel_matrix(self.kernel, instances, memory_budget=0).dense()
 
         def solved(factor: Tensor) -> Iterator[Tensor]:
             for batch in map(self._tensor, batches):
                 yield torch.linalg.solve_triangular(factor, cross_kernel(self.kernel, batch, instances).T, upper=False)
 
-        columns = []
         for noise in self._tensor(self.state.noise).T:
             A = K.clone()
             A.diagonal().add_(noise)
-            columns.append(torch.cat([part.square().sum(0) for part in solved(torch.linalg.cholesky(A))]))
-        return torch.stack(columns, 1)
+            yield solved(torch.linalg.cholesky(A))
 
     def _tensor(self, array: NDArray[np.floating]) -> Tensor:
         return torch.tensor(array, dtype=self.dtype, device=self.device)
+
+
+def _batches(X: NDArray[np.floating], batch_size: int) -> list[NDArray[np.floating]]:
+    return [X[start : start + batch_size] for start in range(0, len(X), batch_size)]

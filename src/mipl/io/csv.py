@@ -1,11 +1,13 @@
 """Text with one row per instance, for people with a spreadsheet: CSV, TSV, with semicolons and decimal commas.
 
-Columns: ``bag_id``, ``candidates`` (``"a|b"``), optionally ``label`` (empty where unknown), ``instance_label`` (class
-index, q for negative, -1 for unknown) and ``group``; the other columns of numbers are features, and their names are the
-feature names; only ``f0, f1, ...`` stand for features without names. Rows of a bag may lie anywhere; candidates, label
-and group must agree in all of them or be empty. What the columns would lose (a class that is nobody's candidate, an
-order of classes other than sorted, ids that only look like numbers, the shape of an instance, features that are called
-``f0, f1, ...`` or look like something else) stands in a first line ``# mipl {json}``, written only where it is needed.
+Columns: ``bag_id``, ``candidates`` (``"a|b"``, with votes or weights ``"a:3|b:1"``; empty where nothing is known, so
+that all classes are candidates; see `mipl.votes.read_entry` for names with a ``:``), optionally ``label`` (empty where
+unknown), ``instance_label`` (class index, q for negative, -1 for unknown) and ``group``; the other columns of numbers
+are features, and their names are the feature names; only ``f0, f1, ...`` stand for features without names. Rows of a
+bag may lie anywhere; candidates, label and group must agree in all of them or be empty. What the columns would lose (a
+class that is nobody's candidate, an order of classes other than sorted, the background class, ids that only look like
+numbers, the shape of an instance, features that are called ``f0, f1, ...`` or look like something else) stands in a
+first line ``# mipl {json}``, written only where it is needed.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from mipl.io.labels import as_numbers
 from mipl.io.lists import first_line
 from mipl.io.raw import RawBags
 from mipl.io.tabular import from_table
+from mipl.votes import join_votes, split_vote
 
 __all__ = ["open_text", "read", "read_rows", "write"]
 
@@ -47,7 +50,11 @@ def write(dataset: MIPLDataset, path: Path) -> None:
         for value in values.tolist():
             if value != value.strip() or not value or any(c in value for c in '|\n\r\0"'):
                 raise DataError(f"the {what} {value!r} cannot be written as CSV; rename it or save as .parquet")
-    joined = np.array(["|".join(names[row]) for row in dataset.candidates])
+    if dataset.candidate_weights is None:
+        joined = np.array(["|".join(names[row]) for row in dataset.candidates])
+    else:
+        pairs = zip(dataset.candidates, dataset.candidate_weights, strict=True)
+        joined = np.array([join_votes(names[row], weights[row]) for row, weights in pairs])
     columns: dict[str, Any] = {"bag_id": dataset.bags.spread(ids), "candidates": dataset.bags.spread(joined)}
     if dataset.labels is not None:
         known = np.where(dataset.labels >= 0, names[dataset.labels], "")
@@ -73,10 +80,13 @@ def _what_columns_lose(dataset: MIPLDataset) -> dict[str, Any]:
         extra["feature_names"] = "given"
     if _would_be_left_out(dataset):
         extra["features"] = "all"
-    if any(name[0] in "[{(" for name in dataset.classes.astype(str).tolist()):
+    ambiguous = any(split_vote(name) or name[0] in "[{(" for name in dataset.classes.astype(str).tolist())
+    if ambiguous or not used.all() or not np.array_equal(np.sort(implied), dataset.classes):
         extra["classes"] = dataset.classes.tolist()
-    if not used.all() or not np.array_equal(np.sort(implied), dataset.classes):
-        extra["classes"] = dataset.classes.tolist()
+    if dataset.candidate_weights is not None:
+        extra["weights"] = True
+    if dataset.background is not None:
+        extra["background"] = dataset.background
     if dataset.bag_ids.dtype.kind == "U" and as_numbers(dataset.bag_ids.tolist()).dtype.kind != "U":
         extra["bag_id"] = "string"
     if dataset.bags.instance_shape != (dataset.bags.n_features,):

@@ -178,11 +178,11 @@ def _side_table(
     if roles["candidates"] is None:
         raise absent(str(table), header, "candidates")
     by_bag = {row[bag]: row for row in rows}
-    sets: list[list[Any]] = []
+    sets: list[Any] = []
     labels: list[Any] = []
     for name in bags:
         row = by_bag.pop(name, None) or by_bag.pop(Path(name).stem, None) or {}
-        sets.append(candidate_cell(row.get(roles["candidates"]), columns.candidates_sep))
+        sets.append(candidate_cell(row.get(roles["candidates"]), columns.candidates_sep, bag=name))
         labels.append(label_cell(row.get(roles["label"])) if roles["label"] else None)
     if not any(sets):
         raise DataError(

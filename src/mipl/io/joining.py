@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipl.errors import DataError
+from mipl.io.labels import map_labels
 from mipl.io.raw import RawBags
 
 __all__ = ["join"]
@@ -42,6 +43,7 @@ def join(files: Sequence[str], parts: Sequence[RawBags]) -> RawBags:
         else None,
         labels=[_text(v, as_text) for p in parts for v in p.labels or [None] * len(p.bag_ids)] if told else None,
         classes=_classes(parts, as_text),
+        background=_text(next((p.background for p in parts if p.background is not None), None), as_text),
         instance_labels=_instance_labels(parts, as_text),
         groups=_all([part.groups for part in parts]),
         instance_ids=_all([part.instance_ids for part in parts]),
@@ -117,8 +119,8 @@ def _all(arrays: list[NDArray[Any] | None]) -> NDArray[Any] | None:
     return np.concatenate([array.astype(str) if len(kinds) > 1 else array for array in known])
 
 
-def _strings(sets: list[list[Any]], as_text: bool) -> list[list[Any]]:
-    return [[_text(v, as_text) for v in s] for s in sets]
+def _strings(entries: list[Any], as_text: bool) -> list[Any]:
+    return [map_labels(entry, lambda label: _text(label, as_text)) for entry in entries]
 
 
 def _text(value: Any, as_text: bool) -> Any:

@@ -36,6 +36,8 @@ def write(dataset: MIPLDataset, path: Path) -> None:
                 "instances": instances.tolist(),
                 "candidates": candidates,
             }
+            if dataset.candidate_weights is not None:
+                row["weights"] = dataset.candidate_weights[i][dataset.candidates[i]].tolist()
             if labels is not None:
                 row["label"] = labels[i]
             if dataset.instance_labels is not None:
@@ -53,6 +55,8 @@ def _what_lines_lose(dataset: MIPLDataset) -> dict[str, Any]:
         extra["classes"] = dataset.classes.tolist()
     if dataset.bags.instance_shape != (dataset.bags.n_features,):
         extra["instance_shape"] = list(dataset.bags.instance_shape)
+    if dataset.background is not None:
+        extra["background"] = dataset.background
     if dataset.bags.feature_names is not None:
         extra["feature_names"] = list(dataset.bags.feature_names)
     return extra

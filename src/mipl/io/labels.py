@@ -4,48 +4,56 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["as_numbers", "candidate_cell", "is_number", "label_cell", "restore_numbers"]
+from mipl.votes import read_entry
+
+__all__ = ["as_numbers", "candidate_cell", "is_number", "label_cell", "map_labels", "restore_numbers"]
 
 _QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 
 
-def candidate_cell(value: Any, sep: str = "|", printed_lists: bool = True) -> list[Any]:
-    """The labels of one cell; nothing where it is empty.
+def candidate_cell(
+    value: Any, sep: str = "|", printed_lists: bool = True, bag: str = "a bag", classes: Collection[str] | None = None
+) -> list[Any] | dict[Any, float]:
+    """The labels of one cell, or labels with their weights; an empty list where the cell is empty.
 
     Parameters
     ----------
-    value : str, int, float, list or None
+    value : str, int, float, list, dict or None
         What the cell holds.
     sep : str, default="|"
         What separates labels in a text.
     printed_lists : bool, default=True
         Whether ``"['a', 'b']"``, as pandas writes a column of lists, is read as a list.
+    bag : str, default="a bag"
+        What an error calls the bag.
+    classes : collection of str, default=None
+        The names of the classes where they are known, see `mipl.votes.read_entry`.
 
     Examples
     --------
     >>> candidate_cell("owl | wren"), candidate_cell("['owl', 'wren']"), candidate_cell(["owl"]), candidate_cell(None)
     (['owl', 'wren'], ['owl', 'wren'], ['owl'], [])
+    >>> candidate_cell("owl:3|wren:1")
+    {'owl': 3.0, 'wren': 1.0}
     """
-    if value is None or (isinstance(value, float) and value != value):
-        return []
     if isinstance(value, str):
         text = value.strip()
         if printed_lists and len(text) > 1 and text[0] + text[-1] in ("[]", "{}", "()"):
             found = _printed_list(text)
             if found is not None:
                 return found
-        return [part.strip() for part in text.split(sep)] if text else []
-    if isinstance(value, dict):  # votes by label: those with any
-        return [name for name, votes in value.items() if votes]
+        return read_entry(bag, text.replace(sep, "|"), classes) or []
     if isinstance(value, list | tuple | set | np.ndarray):
+        if len(value) and all(isinstance(each, tuple) for each in value):  # a map, as Arrow gives it
+            return read_entry(bag, dict(value)) or []
         return [label for each in value if (label := label_cell(each)) is not None]
-    return [label_cell(value)]
+    return read_entry(bag, label_cell(value) if isinstance(value, float) else value, classes) or []
 
 
 def label_cell(value: Any) -> Any:
@@ -71,13 +79,20 @@ def _printed_list(text: str) -> list[Any] | None:
     return list(found) if plain else None
 
 
-def restore_numbers(sets: list[list[Any]], labels: list[Any] | None) -> tuple[list[list[Any]], list[Any] | None]:
+def restore_numbers(entries: list[Any], labels: list[Any] | None) -> tuple[list[Any], list[Any] | None]:
     """Turn labels that were text in a file of text into integers, if every candidate is one in its plain form."""
-    flat = [v for s in sets for v in s]
+    flat = [label for entry in entries for label in entry]
     if not flat or not all(isinstance(v, str) and is_number(v) for v in flat):
-        return sets, labels
+        return entries, labels
     turned = None if labels is None else [int(v) if isinstance(v, str) and is_number(v) else v for v in labels]
-    return [[int(v) for v in s] for s in sets], turned
+    return [map_labels(entry, int) for entry in entries], turned
+
+
+def map_labels(entry: Any, change: Callable[[Any], Any]) -> Any:
+    """Change the labels of one bag, be they a list or have weights."""
+    if isinstance(entry, dict):
+        return {change(label): weight for label, weight in entry.items()}
+    return [change(label) for label in entry]
 
 
 def as_numbers(values: Sequence[str]) -> NDArray[Any]:

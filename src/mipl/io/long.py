@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mipl.errors import DataError
 from mipl.io.columns import Columns, Roles, absent, non_feature, taken_names
-from mipl.io.labels import as_numbers, candidate_cell, label_cell, restore_numbers
+from mipl.io.labels import as_numbers, candidate_cell, label_cell, map_labels, restore_numbers
 from mipl.io.lists import depth, is_number_type, vectors, whole
 from mipl.io.problems import Problem
 from mipl.io.raw import RawBags
@@ -76,6 +76,7 @@ def from_long(
         bag_ids=bag_ids,
         candidates=None,
         classes=extra.get("classes"),
+        background=extra.get("background"),
         instance_shape=extra.get("instance_shape", features.shape),
         feature_names=features.names,
         lines=None if lines is None else lines[rows],
@@ -109,15 +110,13 @@ def _read_labels(
     names = table.column_names
     classes = extra.get("classes")
     if roles["candidates"] is not None:
-        cells = whole(table, roles["candidates"]).to_pylist()
-        known: dict[Any, list[Any]] = {}
-        parsed = []
-        for cell in cells:
-            key = tuple(cell) if isinstance(cell, list) else str(cell) if isinstance(cell, dict) else cell
-            if key not in known:
-                known[key] = candidate_cell(cell, columns.candidates_sep, classes is None)
-            parsed.append(known[key] or None)
-        raw.candidates = [v or [] for v in _one_per_bag(raw, parsed, rows, roles["candidates"])]
+        cells = [_cell(v) for v in whole(table, roles["candidates"]).to_pylist()]
+        # Where all candidates have weights, a part such as "a:1" is never a name, not even where a class is called so.
+        known = () if extra.get("weights") else None if classes is None else set(map(str, classes))
+        raw.candidates = [
+            candidate_cell(cell, columns.candidates_sep, classes is None, f"{raw.where}: bag {_id(raw, i)}", known)
+            for i, cell in enumerate(_one_per_bag(raw, cells, rows, roles["candidates"]))
+        ]
     if roles["label"] is not None:
         cells = [label_cell(v) for v in whole(table, roles["label"]).to_pylist()]
         raw.labels = _one_per_bag(raw, cells, rows, roles["label"])
@@ -126,7 +125,7 @@ def _read_labels(
         sets, raw.labels = restore_numbers(everything, raw.labels)
         raw.candidates = None if raw.candidates is None else sets
     elif text and isinstance(classes, list) and classes and isinstance(classes[0], int):
-        sets = [[_whole_number(v) for v in s] for s in raw.candidates or []]
+        sets = [map_labels(entry, _whole_number) for entry in raw.candidates or []]
         raw.candidates = None if raw.candidates is None else sets
         raw.labels = None if raw.labels is None else [_whole_number(v) for v in raw.labels]
     if "instance_label" in names:
@@ -144,8 +143,8 @@ def _read_labels(
             groups = as_numbers([str(v) for v in cells])
             if groups.dtype.kind != "i" and _all_numbers(cells):
                 raise DataError(
-                    f"{raw.where}: the column 'group' must hold one integer a bag, or names of groups, not {cells[0]!r}; "
-                    "rename it if it is a feature"
+                    f"{raw.where}: the column 'group' must hold one integer a bag, or names of groups, not "
+                    f"{cells[0]!r}; rename it if it is a feature"
                 )
             # Names of groups (a recording, a patient) are as good as numbers: only which are equal counts.
             raw.groups = groups if groups.dtype.kind == "i" else np.unique(groups, return_inverse=True)[1]
@@ -226,6 +225,13 @@ def _one_per_bag(raw: RawBags, cells: list[Any], rows: NDArray[np.int64], name: 
             value = cell
         found.append(value)
     return found
+
+
+def _cell(value: Any) -> Any:
+    """A cell of candidates; nothing where it is empty."""
+    if isinstance(value, str):
+        return value.strip() or None
+    return None if value is None or (isinstance(value, float) and value != value) else value
 
 
 def _id(raw: RawBags, i: int) -> str:

@@ -27,6 +27,12 @@ __all__ = ["read", "read_split", "write"]
 
 def write(dataset: MIPLDataset, path: Path) -> None:
     """Write `dataset` as a cell matrix; names, ids and the instance shape go to a JSON text ``mipl`` beside it."""
+    for what, value in (
+        ("weights of candidates", dataset.candidate_weights),
+        ("a background class", dataset.background),
+    ):
+        if value is not None:
+            raise DataError(f"the published .mat layout cannot hold {what}; save as .parquet, .npz or .csv")
     width = 3 if dataset.instance_labels is None else 4
     cells = np.empty((len(dataset), width), dtype=object)
     labels = np.full(len(dataset), -1) if dataset.labels is None else dataset.labels

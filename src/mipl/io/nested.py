@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from mipl.errors import DataError
 from mipl.io.columns import Columns, Roles
-from mipl.io.labels import candidate_cell, label_cell
+from mipl.io.labels import candidate_cell, label_cell, map_labels
 from mipl.io.lists import edges, is_list, vectors, whole
 from mipl.io.raw import RawBags
 
@@ -60,11 +60,12 @@ def from_nested(
     whole_numbers = bool(extra.get("classes")) and isinstance(extra["classes"][0], int)
     sets, labels = None, None
     if roles["candidates"] is not None:
-        cells = whole(table, roles["candidates"]).to_pylist()
-        sets = [_restore(candidate_cell(c, columns.candidates_sep, not extra), whole_numbers) for c in cells]
+        sets = _candidates(where, table, roles["candidates"], columns, extra, ids)
+        sets = [map_labels(entry, _whole_number) if whole_numbers else entry for entry in sets]
     if roles["label"] is not None:
-        labels = _restore([label_cell(v) for v in whole(table, roles["label"]).to_pylist()], whole_numbers)
-    used = {bag, instances, roles["candidates"], roles["label"], "instance_labels", "group"}
+        labels = [label_cell(v) for v in whole(table, roles["label"]).to_pylist()]
+        labels = list(map(_whole_number, labels)) if whole_numbers else labels
+    used = {bag, instances, roles["candidates"], roles["label"], "weights", "instance_labels", "group"}
     return RawBags(
         where=where,
         name=extra.get("name"),
@@ -75,6 +76,7 @@ def from_nested(
         candidates=sets,
         labels=labels,
         classes=extra.get("classes"),
+        background=extra.get("background"),
         instance_labels=_instance_labels(where, table, offsets, ids),
         groups=whole(table, "group").to_numpy(zero_copy_only=False) if "group" in names else None,
         instance_ids=_instance_ids(where, table, roles["instance_id"], offsets),
@@ -127,8 +129,22 @@ def _instance_ids(where: str, table: pa.Table, name: str | None, offsets: Any) -
     return np.array(column.flatten().to_pylist())
 
 
-def _restore(labels: list[Any], whole_numbers: bool) -> list[Any]:
+def _candidates(where: str, table: pa.Table, name: str, columns: Columns, extra: dict[str, Any], ids: Any) -> list[Any]:
+    """The candidates of each bag; weights in a column of their own are joined to them."""
+    cells = whole(table, name).to_pylist()
+    weights = whole(table, "weights").to_pylist() if "weights" in table.column_names else [None] * len(cells)
+    entries: list[Any] = []
+    for i, (cell, given) in enumerate(zip(cells, weights, strict=True)):
+        bag = f"{where}: bag {ids[i].item()!r}"
+        if given is not None:
+            if not isinstance(cell, list) or not isinstance(given, list) or len(cell) != len(given):
+                raise DataError(f"{where}: row {i} does not have one weight for each candidate")
+            cell = dict(zip(cell, given, strict=True))
+        known = None if not extra.get("classes") else set(map(str, extra["classes"]))
+        entries.append(candidate_cell(cell, columns.candidates_sep, not extra, bag, known))
+    return entries
+
+
+def _whole_number(label: Any) -> Any:
     """Class names are stored as strings; give integers back where the classes are integers."""
-    if not whole_numbers:
-        return labels
-    return [int(v) if isinstance(v, str) and v.lstrip("-").isdecimal() else v for v in labels]
+    return int(label) if isinstance(label, str) and label.lstrip("-").isdecimal() else label

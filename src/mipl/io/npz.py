@@ -36,6 +36,10 @@ def write(dataset: MIPLDataset, path: Path) -> None:
         arrays["instance_labels"] = dataset.instance_labels
     if dataset.groups is not None:
         arrays["groups"] = dataset.groups
+    if dataset.candidate_weights is not None:
+        arrays["candidate_weights"] = dataset.candidate_weights
+    if dataset.background is not None:
+        arrays["background"] = np.array(dataset.background)
     if dataset.bags.feature_names is not None:
         arrays["feature_names"] = np.array(dataset.bags.feature_names)
         if tuple(arrays["feature_names"].tolist()) != dataset.bags.feature_names:  # NumPy drops zeros at the end
@@ -65,6 +69,8 @@ def read(path: Path) -> MIPLDataset:
         name=str(arrays.get("name", path.stem)),
         description=str(arrays.get("description", "")),
         groups=arrays.get("groups"),
+        candidate_weights=arrays.get("candidate_weights"),
+        background=arrays["background"].item() if "background" in arrays else None,
     )
 
 

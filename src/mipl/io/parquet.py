@@ -1,10 +1,11 @@
 """Parquet, the native format: one row per bag, readable by pandas, polars, DuckDB, Spark and Dask.
 
 Columns: ``bag_id`` (integer or string), ``instances`` (list of fixed-size lists of float), ``candidates`` (list of
-strings), ``label`` (string or null), and where they are known ``instance_labels`` (list of integers: class index, q
-for negative, -1 for unknown) and ``group`` (integer). What the columns cannot say (class order, instance shape, feature
-names, name) is JSON under the key ``mipl`` of the schema's metadata; a file without it, written by another tool, is
-read too.
+strings), ``label`` (string or null), and where they are known ``weights`` (list of float, one for each candidate),
+``instance_labels`` (list of integers: class index, q for negative, -1 for unknown) and ``group`` (integer). What the
+columns cannot say (class order, background class, instance shape, feature names, name) is JSON under the key ``mipl``
+of the schema's metadata; a file without it, written by another tool, is read too. Its ``candidates`` may be maps or
+structs from labels to weights, or strings ``"a:3|b:1"``; a null stands for a bag of which nothing is known.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ def to_table(dataset: MIPLDataset) -> pa.Table:
         "candidates": pa.ListArray.from_arrays(counts, pa.array(names[members], pa.string())),
         "label": pa.array(label, pa.string()),
     }
+    if dataset.candidate_weights is not None:
+        given = dataset.candidate_weights[dataset.candidates]
+        columns["weights"] = pa.ListArray.from_arrays(counts, pa.array(given))
     if dataset.instance_labels is not None:
         columns["instance_labels"] = pa.ListArray.from_arrays(offsets, pa.array(dataset.instance_labels))
     if dataset.groups is not None:
@@ -57,6 +61,7 @@ def to_table(dataset: MIPLDataset) -> pa.Table:
     extra = {
         "format": 1,
         "classes": dataset.classes.tolist(),
+        "background": dataset.background,
         "instance_shape": list(bags.instance_shape),
         "feature_names": bags.feature_names,
         "name": dataset.name,

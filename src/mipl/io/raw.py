@@ -34,6 +34,14 @@ class Loaded(NamedTuple):
     remarks: tuple[str, ...] = ()  #: what a person should know about how the file was read
     has_labels: bool = False  #: whether there is a column of labels, be it empty
 
+    def ids_of(self, part: MIPLDataset) -> NDArray[Any] | None:
+        """The names of the instances of some of the bags, in their order there."""
+        if self.instance_ids is None or part is self.dataset:
+            return self.instance_ids
+        position = {name: i for i, name in enumerate(self.dataset.bag_ids.tolist())}
+        bags = np.array([position[name] for name in part.bag_ids.tolist()])
+        return self.instance_ids[self.dataset.bags.rows_of(bags)]
+
 
 @dataclass(kw_only=True)
 class RawBags:
@@ -44,9 +52,10 @@ class RawBags:
     values: NDArray[Any]  #: (n, d), bag after bag; NaN where missing
     offsets: NDArray[np.int64]  #: (m + 1,)
     bag_ids: NDArray[Any]  #: (m,)
-    candidates: list[list[Any]] | None  #: None: the file has no candidates
+    candidates: list[Any] | None  #: labels of each bag, in a dict with weights; None: the file has no candidates
     labels: list[Any] | None = None
     classes: list[Any] | None = None
+    background: Any = None
     instance_labels: NDArray[np.int64] | None = None
     groups: NDArray[Any] | None = None
     instance_ids: NDArray[Any] | None = None
@@ -71,7 +80,8 @@ class RawBags:
             values=dataset.bags.instances,
             offsets=dataset.bags.offsets,
             bag_ids=dataset.bag_ids,
-            candidates=dataset.candidate_sets(),
+            candidates=_entries(dataset),
+            background=dataset.background,
             labels=dataset.label_names(),
             classes=dataset.classes.tolist(),
             instance_labels=dataset.instance_labels,
@@ -160,6 +170,7 @@ class RawBags:
                 name=part.name or "",
                 description=part.description,
                 groups=part.groups,
+                background=part.background,
             )
         except DataError as error:
             raise DataError(f"{self.where}: {error}") from error
@@ -175,7 +186,7 @@ class RawBags:
             told = absent(self.where, self.column_names, "candidates")
             raise DataError(f"{told}; only predict and explain take bags without candidates")
         if unlabelled is None:
-            return self.candidates, self.classes
+            return [entry or None for entry in self.candidates or []], self.classes
         known = self.candidates or [[] for _ in self.bag_ids]
         labels = [v for v in self.labels or [] if v is not None]
         everything = list(dict.fromkeys([*(self.classes or []), *unlabelled, *labels, *(v for c in known for v in c)]))
@@ -230,6 +241,15 @@ class RawBags:
             lines=None if self.lines is None else self.lines[keep],
             texts={},
         )
+
+
+def _entries(dataset: MIPLDataset) -> list[Any]:
+    """The candidates of each bag, with weights where there are any."""
+    sets = dataset.candidate_sets()
+    if dataset.candidate_weights is None:
+        return sets
+    rows = zip(sets, dataset.candidates, dataset.candidate_weights, strict=True)
+    return [dict(zip(labels, weights[row].tolist(), strict=True)) for labels, row, weights in rows]
 
 
 def _selected(values: list[Any] | None, mask: NDArray[np.bool_]) -> list[Any] | None:

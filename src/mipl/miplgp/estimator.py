@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 from gpytorch.kernels import Kernel
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
@@ -20,11 +22,12 @@ from mipl.candidates import augment_candidates
 from mipl.compute import limit_threads, seed_of, torch_device
 from mipl.errors import ParameterError
 from mipl.gp.dirichlet import dirichlet_targets
-from mipl.gp.engine import Engine, exact_engine
+from mipl.gp.engine import Engine, choose_engine, exact_engine
 from mipl.gp.kernels import is_scaled_matern, scaled_matern
 from mipl.gp.landmarks import median_distance
+from mipl.gp.low_rank import LowRankEngine
 from mipl.gp.matern import NUS
-from mipl.gp.montecarlo import class_probabilities, standard_normal_points
+from mipl.gp.montecarlo import class_probabilities, joint_class_probabilities, standard_normal_points
 from mipl.gp.posterior import Posterior, PosteriorState
 from mipl.miplgp.disambiguation import DISAMBIGUATIONS, initial_weights
 from mipl.miplgp.presets import paper_settings
@@ -43,8 +46,8 @@ class MIPLGP(MIPLClassifier):
 
     Every instance inherits the candidate set of its bag, augmented by a negative class. Weights
     :math:`w_{jc}` over the candidates become targets and noises in log space (`mipl.gp.dirichlet`), on which q + 1
-    Gaussian processes with one shared Matérn kernel are trained by Adam on the exact evidence (`mipl.gp.engine`); after
-    each step the weights are computed anew. A bag is given the class of the largest entry among the class
+    Gaussian processes with one shared Matérn kernel are trained by Adam on the evidence (`mipl.gp.engine`); after each
+    step the weights are computed anew. A bag is given the class of the largest entry among the class
     probabilities of its instances.
 
     The authors' released code differs from the equations they print, and the figures in their tables come from the
@@ -62,7 +65,14 @@ class MIPLGP(MIPLClassifier):
     - ``"uniform"`` keeps the weights of the start, the paper's MIPLGP-uniform.
 
     Likewise `normalize_over`: the release drops the negative class and then normalises each sample
-    (``"classes"``); the paper's text normalises and then drops it (``"augmented"``).
+    (``"classes"``); the paper's text normalises and then drops it (``"augmented"``). And `sampling`, the latent values
+    whose softmax is averaged:
+
+    - ``"marginal"`` is the text's rule, Eq. 11: each instance is drawn with its own posterior variance.
+    - ``"joint"`` is the release's: all instances of a call are drawn together. For more than 800 of them GPyTorch
+      samples through a covariance of rank 100 (`mipl.gp.joint`), and most of the variance is lost. The paper's MIPLGP
+      rows fit this rule. An answer for a bag then depends on the other bags of the call.
+    - ``"mean"`` draws nothing and takes the posterior mean.
 
     Parameters
     ----------
@@ -72,6 +82,14 @@ class MIPLGP(MIPLClassifier):
         How the weights over candidates are computed, see above. "bag" needs the negative class.
     normalize_over : {"classes", "augmented"}, default="classes"
         The classes over which a bag's class probabilities are normalised, see above.
+    sampling : {"marginal", "joint", "mean"}, default="marginal"
+        How latent values are drawn in prediction, see above.
+    engine : {"exact", "low-rank", "auto"}, default="exact"
+        Whether the processes have the kernel itself, at a cost that grows with n^2, or its Nyström approximation by
+        landmarks, at a cost that grows with n. "low-rank" needs the default kernel. "auto" takes it for more than
+        10 `n_landmarks` training instances and the default kernel; `engine_` says what was taken.
+    n_landmarks : int, default=500
+        Landmarks of the low-rank engine, found by k-means; fewer where there are fewer distinct instances.
     alpha_eps : float, default=1e-4
         Dirichlet parameter of a label without weight.
     kernel : gpytorch.kernels.Kernel, default=None
@@ -98,7 +116,8 @@ class MIPLGP(MIPLClassifier):
         exactly, with a Cholesky factor for each class in every prediction. Up to `cholesky_size` instances it is
         always exact.
     cholesky_size : int, default=500
-        Up to this many training instances, solve by Cholesky factors in float64; above, by conjugate gradients.
+        Up to this many training instances, the exact engine solves by Cholesky factors in float64; above, by conjugate
+        gradients. This and the parameters of conjugate gradients below do nothing for the low-rank engine.
     preconditioner_size : int, default=100
         Rank of the preconditioner of conjugate gradients.
     n_probes : int, default=3
@@ -111,15 +130,16 @@ class MIPLGP(MIPLClassifier):
         final solve, which prediction uses, goes a hundred times further.
     memory_budget : float, default=6 * 2**30
         Bytes for halves of n x n matrices. Distances, kernel matrix and its derivative are kept if they fit, else the
-        kernel matrix alone; what does not fit is computed again by tiles when needed.
+        kernel matrix alone; what does not fit is computed again by tiles when needed. It also bounds the kernel matrix
+        of the instances that are drawn jointly.
     batch_size : int, default=2048
         Instances that prediction handles at once.
     device : str, default="cpu"
         "cpu" or the name of a PyTorch GPU device.
     random_state : int, RandomState instance or None, default=0
-        Seed of probes and Monte Carlo points.
+        Seed of probes, landmarks and Monte Carlo points.
     verbose : bool, default=False
-        Show a progress bar.
+        Show a progress bar, and say which engine "auto" took.
 
     Attributes
     ----------
@@ -133,8 +153,13 @@ class MIPLGP(MIPLClassifier):
         Solutions of the systems, which predict the posterior mean.
     inverse_root_ : (q + 1, n, k) array or None
         Roots of the inverses, which predict the posterior variance; None where this is computed exactly.
+    prior_root_ : (M, M) array or None
+        Root of the inverse of the landmarks' kernel matrix; None with the exact engine.
     instances_ : (n, d) array
-        The training instances.
+        The training instances. With the low-rank engine the M landmarks, and `solution_` and `inverse_root_` have a row
+        for each of these.
+    engine_ : {"exact", "low-rank"}
+        The engine that was taken.
     kernel_state_ : dict of str to array
         All parameters of the kernel.
     lengthscale_, outputscale_ : float
@@ -142,7 +167,7 @@ class MIPLGP(MIPLClassifier):
     loss_curve_ : (n_iter_,) array
         Mean negative log evidence per instance and class, in every step.
     cg_iterations_, cg_residuals_ : (n_iter_ + 1,) arrays
-        Of every step and of the final solve; zeros where Cholesky factors were used.
+        Of every step and of the final solve; zeros where Cholesky factors were used, as the low-rank engine does.
     n_iter_ : int
         Steps that were taken.
     seed_ : int
@@ -169,6 +194,9 @@ class MIPLGP(MIPLClassifier):
         "augment": ["boolean"],
         "disambiguation": [StrOptions(set(DISAMBIGUATIONS))],
         "normalize_over": [StrOptions({"classes", "augmented"})],
+        "sampling": [StrOptions({"marginal", "joint", "mean"})],
+        "engine": [StrOptions({"exact", "low-rank", "auto"})],
+        "n_landmarks": [Interval(Integral, 1, None, closed="left")],
         "alpha_eps": [Interval(Real, 0, None, closed="neither")],
         "kernel": [Kernel, None],
         "nu": [Options(Real, set(NUS))],
@@ -198,6 +226,9 @@ class MIPLGP(MIPLClassifier):
         augment: bool = True,
         disambiguation: str = "released",
         normalize_over: str = "classes",
+        sampling: str = "marginal",
+        engine: str = "exact",
+        n_landmarks: int = 500,
         alpha_eps: float = 1e-4,
         kernel: Kernel | None = None,
         nu: float = 2.5,
@@ -223,6 +254,9 @@ class MIPLGP(MIPLClassifier):
         self.augment = augment
         self.disambiguation = disambiguation
         self.normalize_over = normalize_over
+        self.sampling = sampling
+        self.engine = engine
+        self.n_landmarks = n_landmarks
         self.alpha_eps = alpha_eps
         self.kernel = kernel
         self.nu = nu
@@ -311,6 +345,19 @@ class MIPLGP(MIPLClassifier):
             kernel = copy.deepcopy(self.kernel)
         else:
             kernel = scaled_matern(self.nu, self._start_lengthscale(X), self.outputscale)
+        self.engine_ = choose_engine(len(X), self.n_landmarks, kernel) if self.engine == "auto" else self.engine
+        if self.engine == "auto" and self.verbose:
+            print(f"{self.name}: the {self.engine_} engine for {len(X):,} instances", file=sys.stderr)
+        if self.engine_ == "low-rank":
+            return LowRankEngine(
+                X,
+                kernel,
+                n_classes,
+                n_landmarks=self.n_landmarks,
+                extra_noise=self.extra_noise,
+                seed=self.seed_,
+                device=torch_device(self.device),
+            )
         return exact_engine(
             X,
             kernel,
@@ -361,6 +408,7 @@ class MIPLGP(MIPLClassifier):
         self.solution_ = state.solution
         self.noise_ = state.noise
         self.inverse_root_ = state.inverse_root
+        self.prior_root_ = state.prior_root
         self.kernel_state_ = state.kernel_state
         if is_scaled_matern(posterior.kernel):
             self.lengthscale_ = posterior.kernel.base_kernel.lengthscale.item()
@@ -373,6 +421,7 @@ class MIPLGP(MIPLClassifier):
             solution=self.solution_,
             noise=self.noise_,
             inverse_root=self.inverse_root_,
+            prior_root=self.prior_root_,
             kernel_state=self.kernel_state_,
         )
         # Only the kernel's form matters here; its parameters are part of the state.
@@ -381,10 +430,21 @@ class MIPLGP(MIPLClassifier):
 
     def _probabilities(self, bags: Bags, n_classes: int) -> NDArray[np.float64]:
         """Class probabilities (n, n_classes) of the instances of bags, normalised over the first `n_classes`."""
+        first = slice(n_classes)
+        posterior, C = self._posterior(), len(self.mean_)
         with limit_threads(len(self.instances_), one_thread_up_to=_ONE_THREAD):
-            mean, variance = self._posterior().moments(bags.instances, self.batch_size)
-        points = standard_normal_points(self.n_samples, len(self.mean_), self.seed_)
-        return class_probabilities(mean[:, :n_classes], variance[:, :n_classes], points[:, :n_classes])
+            if self.sampling == "joint":
+                # Generators of their own: neither rule's draws depend on the other's.
+                start, draws = np.random.default_rng([self.seed_, 1]), np.random.default_rng([self.seed_, 2])
+                generator = torch.Generator().manual_seed(int(start.integers(2**31)))
+                mean, roots = posterior.sampling_roots(bags.instances, self.batch_size, generator, self.memory_budget)
+                normal = draws.standard_normal((C, roots.shape[2], self.n_samples), dtype=np.float32)
+                return joint_class_probabilities(mean[:, first], roots[first], normal[first])
+            if self.sampling == "mean":
+                return softmax(posterior.means(bags.instances, self.batch_size)[:, first], axis=1)
+            mean, variance = posterior.moments(bags.instances, self.batch_size)
+        points = standard_normal_points(self.n_samples, C, self.seed_)
+        return class_probabilities(mean[:, first], variance[:, first], points[:, first])
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.float64]:
         """Largest probability of each class among the bag's instances, normalised; its argmax is Eq. 12."""

@@ -13,11 +13,12 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from mipl.base import restrict_to_candidates
-from mipl.candidates import parse_candidates, parse_labels
+from mipl.candidates import parse_candidates, parse_labels, parse_votes
 from mipl.compute import limit_threads
 from mipl.errors import DataError
 from mipl.parameters import check_parameters
 from mipl.persistence import save_model
+from mipl.supervision import warn_sets_only
 
 __all__ = ["PLLClassifier"]
 
@@ -71,14 +72,17 @@ class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         Z : (n, d) array
-        candidates : (n, q) bool mask, or n collections of labels
-            Fitted with labels, `predict` gives labels; fitted with a mask alone, class indices.
+        candidates : (n, q) mask or weights, or n collections of labels, mappings, strings or None
+            See `mipl.candidates.parse_votes`; of weights, only whether they are positive counts. Fitted with labels,
+            `predict` gives labels; fitted with a mask alone, class indices.
         classes : (q,) labels, default=None
             Names for the columns of a mask, or the full set of labels.
         """
         check_parameters(self)
         samples = _as_samples(Z)
-        mask, names = parse_candidates(candidates, classes)
+        mask, weights, names = parse_votes(candidates, classes)
+        if weights is not None:
+            warn_sets_only(self.name or type(self).__name__)
         _check_one_each(len(mask), samples, "candidate sets")
         with limit_threads(len(samples), one_thread_up_to=_ONE_THREAD):
             self._fit(samples, mask)

@@ -59,5 +59,5 @@ class Cell:
 
     def __str__(self) -> str:
         r = "" if self.r is None else f" r={self.r}"
-        params = "".join(f" {name}={value}" for name, value in self.params.items())
+        params = "".join(f" {name}={value}" for name, value in sorted(self.params.items()))
         return f"{self.dataset}{r} split {self.split} {self.method}{params}"

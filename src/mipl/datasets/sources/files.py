@@ -25,6 +25,7 @@ __all__ = [
     "github",
     "local_file",
     "read_npz",
+    "required_file",
 ]
 
 
@@ -44,6 +45,17 @@ def local_file(relative: str, sha256: str) -> Path | None:
         return None
     path = Path(folder) / relative
     check_sha256(path, sha256)
+    return path
+
+
+def required_file(relative: str, sha256: str) -> Path:
+    """The file ``$MIPL_DATA/relative`` after a check of its content, for data that cannot be downloaded as one file."""
+    path = local_file(relative, sha256)
+    if path is None:
+        raise DataError(
+            f"no file {relative} in the folder MIPL_DATA ({os.environ.get('MIPL_DATA') or 'not set'}); it is not "
+            f"downloaded: docs/datasets.md says what it is put together from (sha256 {sha256})"
+        )
     return path
 
 

@@ -1,0 +1,37 @@
+"""``--decisions``: what a person decided in a page, taken as certain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mipl.cli.output import say
+
+if TYPE_CHECKING:
+    from mipl.dataset import MIPLDataset
+
+__all__ = ["DecisionsOption", "decided"]
+
+DecisionsOption = Annotated[
+    Path | None,
+    typer.Option("--decisions", help="CSV of bag_id,decision that a page exported: these labels are taken as certain."),
+]
+
+Decisions = dict[str, "str | None"]
+
+
+def decided(dataset: MIPLDataset, path: Path | None, quiet: bool) -> tuple[MIPLDataset, Decisions]:
+    """The data set with the decisions of a file, and these; bags of which no candidate is right are left out."""
+    from mipl.io.decisions import apply_decisions, read_decisions
+
+    if path is None:
+        return dataset, {}
+    decisions = read_decisions(path)
+    certain = apply_decisions(dataset, decisions)
+    left_out = [bag for bag, label in decisions.items() if label is None]
+    say(f"{len(decisions) - len(left_out):,} labels taken as certain from {path}", quiet)
+    if left_out:
+        say(f"left out, none of their candidates is right: {', '.join(map(repr, left_out))}", quiet)
+    return certain, decisions

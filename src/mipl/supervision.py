@@ -1,0 +1,106 @@
+"""Supervision: what is known of the labels of training bags, as `fit` hands it to a method."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mipl.candidates import bag_name
+from mipl.errors import DataError
+
+__all__ = ["Supervision", "background_column", "check_groups", "check_sample_weight", "warn_sets_only"]
+
+
+@dataclass(frozen=True, eq=False)
+class Supervision:
+    """What is known of the labels of m bags.
+
+    A known label is a candidate set of one; a bag of which nothing is known has all classes as candidates.
+
+    Parameters
+    ----------
+    candidates : (m, q) bool
+        Which classes may be the true one; at least one per bag.
+    weights : (m, q) float64, default=None
+        Votes or weights of the candidates, i.e. prior odds: positive on the candidates, zero elsewhere. Bags without
+        votes among others with votes have 1 for each candidate. None for plain candidate sets.
+    background : int, default=None
+        The column of the background class: a bag of this class has no positive instance.
+    groups : (m,) int64, default=None
+        Bags of one group share a source, so what is held out is held out by group.
+    sample_weight : (m,) float64, default=None
+        How much each bag counts; None for all alike.
+    """
+
+    candidates: NDArray[np.bool_]
+    weights: NDArray[np.float64] | None = None
+    background: int | None = None
+    groups: NDArray[np.int64] | None = None
+    sample_weight: NDArray[np.float64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    def __getitem__(self, index: Any) -> Supervision:
+        """Select bags by slice, index array or mask."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Supervision(**{k: v[index] if isinstance(v, np.ndarray) else v for k, v in values.items()})
+
+
+def background_column(background: Any, classes: NDArray[Any]) -> int | None:
+    """The column of the background class (a label), None where there is none.
+
+    >>> background_column("silence", np.array(["owl", "silence"]))
+    1
+    """
+    if background is None:
+        return None
+    names = classes.tolist()
+    label = background.item() if isinstance(background, np.generic) else background
+    if isinstance(label, bool) or label not in names:
+        raise DataError(f"the background class {label!r} is not among the classes {names}")
+    return names.index(label)
+
+
+def check_groups(groups: ArrayLike | None, m: int) -> NDArray[np.int64] | None:
+    """The group of each of m bags as int64, None where there are none."""
+    if groups is None:
+        return None
+    array = np.asarray(groups)
+    if array.shape != (m,) or not np.issubdtype(array.dtype, np.integer):
+        raise DataError(f"groups must be {m} integers, one per bag, got {array.dtype} {array.shape}")
+    return array.astype(np.int64)
+
+
+def check_sample_weight(
+    sample_weight: ArrayLike | None, m: int, bag_ids: NDArray[Any] | None = None
+) -> NDArray[np.float64] | None:
+    """The weight of each of m bags as float64, None where there are none; not negative, and not all zero."""
+    if sample_weight is None:
+        return None
+    array = np.asarray(sample_weight)
+    if array.shape != (m,) or array.dtype.kind not in "biuf":
+        raise DataError(
+            f"sample_weight has shape {array.shape} and type {array.dtype} for {m} bags; pass one number per bag"
+        )
+    array = array.astype(np.float64)
+    bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    if len(bad):
+        name = bag_name(int(bad[0]), bag_ids)
+        raise DataError(f"{name} has the sample weight {array[bad[0]]:g}; it must be a finite number from 0 up")
+    if not array.any():
+        raise DataError("all sample weights are zero, so no bag counts")
+    return array
+
+
+def warn_sets_only(method: str, stacklevel: int = 3) -> None:
+    """Say that a method makes no use of weights; a `stacklevel` of 3 points at the caller of the caller's `fit`."""
+    warnings.warn(
+        f"{method} uses candidate sets only: every label with a positive weight is a candidate, whatever the weight",
+        UserWarning,
+        stacklevel=stacklevel,
+    )

@@ -1,0 +1,64 @@
+"""MIPLGP on the low-rank engine: the contract, the exact engine's accuracy, and what "auto" takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mipl
+from mipl.checks import check_mipl_estimator, small_problem
+from mipl.miplgp.estimator import MIPLGP
+
+
+@pytest.fixture(scope="module")
+def digits() -> tuple[Any, Any]:
+    return mipl.load("digits", r=1, seed=0).split(seed=0)
+
+
+def test_the_low_rank_engine_keeps_the_contract() -> None:
+    check_mipl_estimator(MIPLGP(engine="low-rank", n_landmarks=30, max_iter=10))
+
+
+@pytest.mark.parametrize("disambiguation", ["released", "bag"])
+def test_half_as_many_landmarks_as_instances_answer_like_the_exact_engine(digits: Any, disambiguation: str) -> None:
+    train, test = digits
+    params: dict[str, Any] = {"max_iter": 20, "disambiguation": disambiguation}
+    exact = MIPLGP(**params).fit(train.bags, train.candidates)
+    low = MIPLGP(engine="low-rank", n_landmarks=train.bags.n_instances // 2, **params).fit(train.bags, train.candidates)
+    assert low.instances_.shape == (train.bags.n_instances // 2, train.bags.n_features)
+    assert low.loss_curve_[-1] == pytest.approx(exact.loss_curve_[-1], abs=0.1)
+    assert low.lengthscale_ == pytest.approx(exact.lengthscale_, rel=0.2)
+    answers = [model.predict(test.bags) for model in (exact, low)]
+    assert np.mean(answers[0] == answers[1]) > 0.8
+    scores = [np.mean(answer == test.labels) for answer in answers]
+    assert abs(scores[0] - scores[1]) < 0.1
+
+
+def test_auto_says_what_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    bags, candidates, _ = small_problem()
+    few = (bags.n_instances - 1) // 10
+    for n_landmarks, expected in ((few, "low-rank"), (few + 1, "exact")):
+        params: dict[str, Any] = {"n_landmarks": n_landmarks, "max_iter": 2}
+        model = MIPLGP(engine="auto", verbose=True, **params).fit(bags, candidates)
+        assert model.engine_ == expected
+        assert f"the {expected} engine" in capsys.readouterr().err
+        same = MIPLGP(engine=expected, verbose=True, **params).fit(bags, candidates)
+        assert "engine" not in capsys.readouterr().err
+        np.testing.assert_array_equal(model.predict_proba(bags), same.predict_proba(bags))
+
+
+@pytest.mark.parametrize("data", ["duplicates", "constant", "far"])
+def test_degenerate_instances_give_finite_probabilities(data: str) -> None:
+    bags, candidates, _ = small_problem()
+    X = bags.instances
+    degenerate = {
+        "duplicates": np.tile(X[:5], (len(X), 1))[: len(X)],
+        "constant": np.ones_like(X),
+        "far": np.round(X) * 1e6,
+    }[data]
+    changed = mipl.Bags(degenerate, bags.offsets)
+    model = MIPLGP(engine="low-rank", max_iter=5).fit(changed, candidates)
+    for sampling in ("marginal", "joint", "mean"):
+        assert np.isfinite(model.set_params(sampling=sampling).predict_proba(changed)).all()

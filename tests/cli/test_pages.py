@@ -23,7 +23,7 @@ def test_resolve_writes_a_page_beside_the_table(run, animals, rows, tmp_path):
         row["bag_id"]: row["label"] for row in rows("labels.csv")
     }
     assert "train.csv" in page.text
-    assert "mipl resolve train.csv -m PL-kNN -p k=3 --out labels.csv --report page.html" in page.text
+    assert "mipl resolve train.csv -m PL-kNN -p n_neighbors=3 --out labels.csv --report page.html" in page.text
     assert "n_neighbors=3" in page.text[page.text.index("parameters") :]
     assert "page written to page.html" in told
 

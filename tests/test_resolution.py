@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +145,7 @@ def test_rows_say_what_is_known():
         "probability": 0.75,
         "second_label": "ant",
         "second_probability": 0.25,
+        "review": False,
         "instance": 1,
         "candidates": ["ant", "bee"],
         "truth": "ant",
@@ -194,8 +195,25 @@ def test_the_summary_and_the_name_tell_what_it_is():
         "candidates": pytest.approx(5 / 3),
         "probability": pytest.approx(2.75 / 3),
         "margin": pytest.approx(2.5 / 3),
+        "review": 0,
         "accuracy": 0.5,
         "seconds": 1.5,
     }
     assert repr(by_hand()) == "Resolution(3 bags, 3 classes, by hand among the candidates)"
     assert by_hand().version == mipl.__version__
+
+
+def test_the_verdict_says_whether_the_instances_tell_anything_and_how_many_bags_to_look_at() -> None:
+    posterior = np.array([[0.9, 0.1], [0.6, 0.4], [0.55, 0.45]])
+    found = Resolution(
+        classes=np.array(["owl", "wren"]),
+        bags=Bags.from_list([np.zeros((1, 2))] * 3),
+        bag_ids=np.arange(3),
+        posterior=posterior,
+    )
+    assert found.review.tolist() == [False, True, True]
+    assert [row["review"] for row in found.rows()] == [False, True, True]
+    assert found.verdict.startswith("2 of 3 bags deserve a second look")
+    assert "tell something" in replace(found, label_free=(0.5, 0.1)).verdict
+    assert "NOT found" in replace(found, label_free=(0.1, 0.1)).verdict
+    assert "NOT found" in replace(found, label_free=(-0.5, 0.1)).verdict

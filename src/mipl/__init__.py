@@ -49,7 +49,7 @@ _EXPORTS = {
     "methods": "mipl.registry",
     "resolve": "mipl.resolving",
 }
-_SUBMODULES = ("bench", "checks", "datasets", "features", "gp", "io", "mil", "pll")
+_SUBMODULES = ("bench", "checks", "datasets", "deep", "features", "gp", "io", "mil", "pll", "report", "scoring")
 
 __all__ = [
     "MIPLGP",

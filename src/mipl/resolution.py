@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mipl import __version__
 from mipl.bags import Bags
+from mipl.certainty import DOUBTFUL
 from mipl.errors import DataError, UnavailableError
 from mipl.io.tables import rows_of, write_table
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["Resolution"]
 
 Array = NDArray[Any]
+
+#: Standard errors above zero from which held-out candidate sets count as more probable than by chance.
+_CLEARLY = 2.0
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -57,6 +61,9 @@ class Resolution:
         Version of mipl that answered.
     seconds : float, default=0.0
         Time taken to fit (where a model was fitted) and to answer.
+    label_free : (float, float) or None, default=None
+        How much more probable the candidate sets of held-out training bags were to the model than by chance, in nats
+        per bag, and its standard error; None where the method does not tell.
 
     Examples
     --------
@@ -78,6 +85,7 @@ class Resolution:
     instance_ids: Array | None = None
     version: str = __version__
     seconds: float = 0.0
+    label_free: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         m, n, q = len(self.bags), self.bags.n_instances, len(self.classes)
@@ -128,6 +136,27 @@ class Resolution:
     def margin(self) -> NDArray[np.floating[Any]]:
         """By how much (m,) the label is more probable than the second one."""
         return self.probability - self.second_probability
+
+    @property
+    def review(self) -> NDArray[np.bool_]:
+        """Which bags (m,) deserve a second look: their label is less probable than `mipl.certainty.DOUBTFUL`."""
+        return self.probability < DOUBTFUL
+
+    @property
+    def verdict(self) -> str:
+        """How far the answers can be trusted, in words."""
+        n = int(self.review.sum())
+        look = f"{n:,} of {len(self):,} bags deserve a second look: their label is less than {DOUBTFUL:.0%} probable."
+        if self.label_free is None:
+            return look
+        score, error = self.label_free
+        figures = f"held-out candidate sets were {score:+.2f} ± {error:.2f} nats per bag more probable than by chance"
+        if score > _CLEARLY * error:
+            return f"The instances tell something about the labels ({figures}). {look}"
+        return (
+            f"The instances were NOT found to tell anything about the labels ({figures}): take the answers for guesses "
+            f"within the candidate sets. {look}"
+        )
 
     @property
     def instance(self) -> NDArray[np.int64]:
@@ -283,7 +312,8 @@ class Resolution:
         """
         from mipl.report import write_page
 
-        return write_page(self, path, title=title, notes=notes, decisions=decisions)
+        verdict = None if self.label_free is None else self.verdict
+        return write_page(self, path, verdict=verdict, title=title, notes=notes, decisions=decisions)
 
     def summary(self) -> dict[str, Any]:
         """What was found, in numbers: sizes, mean probability and margin, accuracy where the truth is known."""
@@ -295,6 +325,7 @@ class Resolution:
             "candidates": None if self.candidates is None else float(self.candidates.sum(axis=1).mean()),
             "probability": float(self.probability.mean()),
             "margin": float(self.margin.mean()),
+            "review": int(self.review.sum()),
             "accuracy": self.accuracy,
             "seconds": self.seconds,
         }
@@ -307,6 +338,7 @@ class Resolution:
             "probability": self.probability.tolist(),
             "second_label": self.second_label.tolist(),
             "second_probability": self.second_probability.tolist(),
+            "review": self.review.tolist(),
         }
         if self.instance_probabilities is not None:
             columns["instance"] = self.instance.tolist()

@@ -65,6 +65,7 @@ def resolve(dataset: MIPLDataset, model: MIPLClassifier | None = None) -> Resolu
         candidates=candidates,
         truth=_truth(dataset, model.classes_),
         method=model.name or type(model).__name__,
+        label_free=_label_free(model),
         seconds=time.perf_counter() - start,
     )
 
@@ -100,8 +101,15 @@ def explain(model: MIPLClassifier, data: Any, *, instances: bool = True) -> Reso
         instance_probabilities=model.predict_instances(bags) if instances else None,
         truth=truth,
         method=model.name or type(model).__name__,
+        label_free=_label_free(model),
         seconds=time.perf_counter() - start,
     )
+
+
+def _label_free(model: MIPLClassifier) -> tuple[float, float] | None:
+    """What a model that cross-fits itself found out about held-out candidate sets, with the standard error."""
+    score, error = (getattr(model, name, None) for name in ("label_free_score_", "label_free_error_"))
+    return None if score is None or error is None else (score, error)
 
 
 def _check_estimator(model: Any) -> None:

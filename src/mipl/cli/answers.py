@@ -57,6 +57,7 @@ def hand_over(found: Resolution, json: Any, out: Path | None, quiet: bool) -> No
         print_rows("", found[:_SHOWN])
         if len(found) > _SHOWN:
             say(f"... and {len(found) - _SHOWN:,} more; use --out FILE.csv for all", quiet)
+    say(found.verdict, quiet)
     if found.accuracy is not None:
         say(f"accuracy against the file's labels: {found.accuracy:.3f}", quiet)
     if out is not None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import torch
-from linear_operator.utils.lanczos import lanczos_tridiag
 from torch import Tensor
 
 from mipl.gp.kernels import KernelMatrix
 
-__all__ = ["CHOLESKY_SIZE", "ROOT_RANK", "JointCovariance", "LowRankPrior", "sampling_root"]
+__all__ = ["CHOLESKY_SIZE", "ROOT_RANK", "ExactCovariance", "JointCovariance", "LowRankCovariance", "sampling_root"]
 
 # GPyTorch's (linear_operator.settings: max_cholesky_size, max_root_decomposition_size), which the release leaves as
 # they are: up to so many instances samples come from a Cholesky factor, above from so many Lanczos steps. They are
@@ -19,54 +18,59 @@ CHOLESKY_SIZE = 800
 ROOT_RANK = 100
 # On the diagonal before a Cholesky factor is taken, relative to the largest prior variance.
 JITTER = 1e-6
+# A Lanczos vector this short, relative to the longest before it is normalised, is rounding.
+EXHAUSTED = 1e-6
 
 
-class _Prior(Protocol):
-    """The prior covariance (b, b) of instances."""
+class JointCovariance(Protocol):
+    """Posterior covariances (C, b, b) of b instances in C classes."""
 
     def multiply(self, V: Tensor) -> Tensor:
-        """V times the covariance, for rows V (s, b)."""
+        """The covariance of each class times its row of V (C, b)."""
         ...
 
     def dense(self) -> Tensor:
-        """All of it (b, b)."""
+        """All of them (C, b, b)."""
         ...
 
 
-class LowRankPrior(NamedTuple):
-    """F F' and a diagonal."""
+class ExactCovariance(NamedTuple):
+    """One prior for all classes, less what the training instances explain."""
 
-    root: Tensor  # F (b, k)
-    diagonal: Tensor  # (b,)
-
-    def multiply(self, V: Tensor) -> Tensor:
-        """V times the covariance, for rows V (s, b)."""
-        return torch.addmm(V * self.diagonal, V @ self.root, self.root.T)
-
-    def dense(self) -> Tensor:
-        """All of it (b, b)."""
-        return self.root @ self.root.T + self.diagonal.diag()
-
-
-class JointCovariance(NamedTuple):
-    """Posterior covariances of b instances in C classes: one prior less what the training instances explain."""
-
-    prior: _Prior | KernelMatrix
+    prior: KernelMatrix
     explained: Tensor  # (C, b, k), roots
 
     def multiply(self, V: Tensor) -> Tensor:
-        """Covariances times V (C, b, s); one product with the prior serves all classes and vectors."""
-        C, b, s = V.shape
-        rows = V.permute(2, 0, 1).reshape(s * C, b)
-        product = self.prior.multiply(rows).reshape(s, C, b).permute(1, 2, 0)
-        return product - self.explained @ (self.explained.mT @ V)
+        """The covariance of each class times its row of V (C, b); one product with the prior serves all classes."""
+        return self.prior.multiply(V) - _by_class(self.explained, _by_class(self.explained.mT, V))
 
     def dense(self) -> Tensor:
         """All of them (C, b, b)."""
         return self.prior.dense() - self.explained @ self.explained.mT
 
 
-def sampling_root(covariance: JointCovariance, generator: torch.Generator) -> Tensor:
+class LowRankCovariance(NamedTuple):
+    """F S_c F' and a diagonal, with features F that all classes share."""
+
+    features: Tensor  # F (b, k)
+    inner: Tensor  # S_c (C, k, k), symmetric
+    diagonal: Tensor  # (b,)
+
+    def multiply(self, V: Tensor) -> Tensor:
+        """The covariance of each class times its row of V (C, b)."""
+        return torch.addmm(V * self.diagonal, _by_class(self.inner, V @ self.features), self.features.T)
+
+    def dense(self) -> Tensor:
+        """All of them (C, b, b)."""
+        return self.features @ self.inner @ self.features.T + self.diagonal.diag()
+
+
+def _by_class(matrices: Tensor, V: Tensor) -> Tensor:
+    """Each class's matrix (m, k) times its row of V (C, k); torch's batched product takes six times as long."""
+    return torch.stack([matrix @ vector for matrix, vector in zip(matrices, V, strict=True)])
+
+
+def sampling_root(covariance: JointCovariance, like: Tensor, generator: torch.Generator) -> Tensor:
     r"""Roots R (C, b, k), so that :math:`R \epsilon` has the covariance that GPyTorch's samples have.
 
     Up to `CHOLESKY_SIZE` instances that is the covariance itself. Above, it is the covariance on the Krylov space of
@@ -76,19 +80,45 @@ def sampling_root(covariance: JointCovariance, generator: torch.Generator) -> Te
     ----------
     covariance : JointCovariance
         Of the instances to be drawn.
+    like : (C, b) tensor
+        Tells shape, precision and device.
     generator : torch.Generator
         Source of the start vectors.
     """
-    C, b, _ = covariance.explained.shape
-    like = covariance.explained
-    if b <= CHOLESKY_SIZE:
+    if like.shape[1] <= CHOLESKY_SIZE:
         return _dense_root(covariance.dense().double()).to(like)
-    start = torch.randn(C, b, 1, generator=generator).to(like)
-    basis, tridiagonal = lanczos_tridiag(
-        covariance.multiply, ROOT_RANK, like.dtype, like.device, torch.Size((b, b)),
-        batch_shape=torch.Size((C,)), init_vecs=start,
-    )  # fmt: skip
-    return basis @ _symmetric_root(tridiagonal.double()).to(like)
+    start = torch.randn(like.shape, generator=generator).to(like)
+    basis, tridiagonal = _lanczos(covariance, start, ROOT_RANK)
+    return basis.mT @ _symmetric_root(tridiagonal).to(like)
+
+
+def _lanczos(covariance: JointCovariance, start: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+    """Orthonormal bases (C, k, b) of the Krylov spaces of `start` (C, b), and the covariances (C, k, k) on them.
+
+    All classes take their steps together. Each new vector is orthogonalised against all before, twice, as matrix
+    products: linear_operator's function of this kind takes longer for that than the products with the covariance do.
+    """
+    C, b = start.shape
+    basis = start.new_empty(C, steps, b)
+    tridiagonal = start.new_zeros(C, steps, steps, dtype=torch.float64)
+    vector, scale = start / start.norm(dim=1, keepdim=True), 0.0
+    for k in range(steps):
+        basis[:, k] = vector
+        known = basis[:, : k + 1]
+        vector = covariance.multiply(vector)
+        for again in (False, True):
+            inner = _by_class(known, vector)
+            if not again:
+                tridiagonal[:, k, k] = inner[:, k]
+            vector = vector - _by_class(known.mT, inner)
+        norm = vector.norm(dim=1)
+        scale = max(scale, norm.max().item())
+        # A Krylov space that is exhausted goes on with zeros, which add nothing to a covariance.
+        going = norm > EXHAUSTED * scale
+        if k + 1 < steps:
+            tridiagonal[:, k, k + 1] = tridiagonal[:, k + 1, k] = torch.where(going, norm, 0)
+        vector = torch.where(going[:, None], vector / norm[:, None], 0)
+    return basis, tridiagonal
 
 
 def _dense_root(S: Tensor) -> Tensor:

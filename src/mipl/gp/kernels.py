@@ -88,7 +88,7 @@ def cross_kernel(kernel: Kernel, A: Tensor, B: Tensor) -> Tensor:
 def kernel_matrix(kernel: Kernel, X: Tensor, memory_budget: float, *, derivatives: bool = True) -> KernelMatrix:
     """Bind `kernel` to instances X (n, d), keeping what fits into `memory_budget` bytes.
 
-    Without `derivatives` only kernel values are kept, for a matrix that is never differentiated.
+    Without `derivatives` only kernel values are kept, for a matrix that is only ever multiplied.
     """
     if is_scaled_matern(kernel):
         return MaternMatrix(kernel, X, memory_budget, keep_derivatives=derivatives)
@@ -215,13 +215,15 @@ class MaternMatrix(KernelMatrix):
     kernel, X, memory_budget
         See `KernelMatrix`; the kernel is one that `is_scaled_matern` accepts.
     keep_derivatives : bool, default=True
-        Whether distances and derivatives may be kept.
+        Whether distances and derivatives may be kept. Without, distances are computed in the precision of X.
     """
 
     def __init__(self, kernel: ScaleKernel, X: Tensor, memory_budget: float, *, keep_derivatives: bool = True) -> None:
         super().__init__(kernel, X, memory_budget)
         self.parameters = [kernel.base_kernel.raw_lengthscale, kernel.raw_outputscale]
-        self.centred = X.double() - X.double().mean(0)
+        # Near duplicates must be kept apart where matrices are inverted, which those without derivatives are not.
+        exact = X.double() if keep_derivatives else X
+        self.centred = exact - exact.mean(0)
         self.squares = self.centred.square().sum(1)
         self.keeps_all = keep_derivatives and 3 * self.half_bytes <= memory_budget
         self.distances: dict[tuple[int, int], Tensor] = {}

@@ -12,8 +12,8 @@ from gpytorch.kernels import Kernel
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mipl.gp.joint import JointCovariance, LowRankPrior, sampling_root
-from mipl.gp.kernels import KernelMatrix, cross_kernel, kernel_matrix
+from mipl.gp.joint import ExactCovariance, JointCovariance, LowRankCovariance, sampling_root
+from mipl.gp.kernels import cross_kernel, kernel_matrix
 
 __all__ = ["Posterior", "PosteriorState"]
 
@@ -37,9 +37,9 @@ class PosteriorState(NamedTuple):
     inverse_root : (C, n, k) array or None
         Roots of A_c^-1. Without them each prediction factors each A_c, in turn: 4 n^2 bytes of memory beside K, and
         n^3 / 3 operations per class.
-    prior_root : (n, k) array or None
-        Root of the inverse of the kernel matrix of landmarks: joint covariances then take the prior to be of low rank
-        beside its diagonal. None where the instances are those of training.
+    prior_root : (n, n) array or None
+        Upper triangular root of the inverse of the kernel matrix of landmarks: joint covariances then take the prior to
+        be of low rank beside its diagonal. None where the instances are those of training.
     kernel_state : dict of str to array
         Parameters of the kernel, by GPyTorch's names.
     """
@@ -108,31 +108,32 @@ class Posterior:
         Beside the prior covariance of X, of which `memory_budget` bytes are kept, all roots are held in memory.
         """
         instances, mean, solution = map(self._tensor, self.state[:3])
-        prior_root = None if self.state.prior_root is None else self._tensor(self.state.prior_root)
-        roots = None if self.state.inverse_root is None else self._tensor(self.state.inverse_root)
-        means, explained, prior_features = [], [], []
         batches = _batches(X, batch_size)
+        inverse_root = None if self.state.inverse_root is None else self._tensor(self.state.inverse_root)
+        prior_root = None if self.state.prior_root is None else self._tensor(self.state.prior_root)
+        means, parts = [], []
         for batch in map(self._tensor, batches):
             cross = cross_kernel(self.kernel, batch, instances)
             means.append(mean + cross @ solution)
-            if roots is not None:
-                explained.append(torch.stack([cross @ root for root in roots]))
             if prior_root is not None:
-                prior_features.append(cross @ prior_root)
-        if roots is None:
-            parts = [torch.cat([part.T for part in solved]) for solved in self._half_solved(instances, batches)]
-            explained = [torch.stack(parts)]
+                parts.append(cross @ prior_root)
+            elif inverse_root is not None:
+                parts.append(torch.stack([cross @ root for root in inverse_root]))
         rows = self._tensor(X)
-        prior: LowRankPrior | KernelMatrix
-        if prior_root is not None:
-            features = torch.cat(prior_features)
+        covariance: JointCovariance
+        if prior_root is not None and inverse_root is not None:
+            features = torch.cat(parts)
             remainder = self.kernel(rows, diag=True) - features.square().sum(1)
-            prior = LowRankPrior(features, remainder.clamp_(min=0))
+            covariance = LowRankCovariance(features, _inner(prior_root, inverse_root), remainder.clamp_(min=0))
         else:
+            if inverse_root is None:
+                halves = self._half_solved(instances, batches)
+                parts = [torch.stack([torch.cat([part.T for part in half]) for half in halves])]
             prior = kernel_matrix(self.kernel, rows, memory_budget, derivatives=False)
             prior.update()
-        root = sampling_root(JointCovariance(prior, torch.cat(explained, 1)), generator)
-        return torch.cat(means).double().cpu().numpy(), root.cpu().numpy()
+            covariance = ExactCovariance(prior, torch.cat(parts, 1))
+        found = torch.cat(means)
+        return found.double().cpu().numpy(), sampling_root(covariance, found.T, generator).cpu().numpy()
 
     def _explained_exactly(self, instances: Tensor, batches: list[NDArray[np.floating]]) -> Tensor:
         """Variance k' A_c^-1 k (b, C) that the instances (n, d) explain, for all batches, one factor at a time."""
@@ -158,3 +159,10 @@ class Posterior:
 
 def _batches(X: NDArray[np.floating], batch_size: int) -> list[NDArray[np.floating]]:
     return [X[start : start + batch_size] for start in range(0, len(X), batch_size)]
+
+
+def _inner(prior_root: Tensor, inverse_root: Tensor) -> Tensor:
+    """S_c (C, k, k), so that F S_c F' is F F' less what is explained, for features F with `prior_root`."""
+    explained = torch.linalg.solve_triangular(prior_root.double(), inverse_root.double(), upper=True)
+    identity = torch.eye(len(prior_root), dtype=torch.float64, device=prior_root.device)
+    return (identity - explained @ explained.mT).to(prior_root.dtype)

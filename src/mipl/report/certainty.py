@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mipl.certainty import DOUBTFUL, SURE
+
 if TYPE_CHECKING:
     from mipl.resolution import Resolution
 
 __all__ = ["DOUBTFUL", "SURE", "Bin", "Levels", "calibration_error", "histogram", "known_right", "levels"]
 
-#: From this probability on an answer is called sure, and below that one doubtful.
-SURE, DOUBTFUL = 0.95, 0.7
 #: Finer towards 1, where most answers lie; SURE and DOUBTFUL are among them.
 _EDGES = (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1)
 

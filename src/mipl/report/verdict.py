@@ -37,8 +37,8 @@ def verdict_of(resolution: Resolution, trust: str | None = None) -> Verdict:
     resolution : Resolution
         The answers about m bags.
     trust : str or None, default=None
-        How far the answers can be trusted, where somebody knows. None: what the known true labels say, or that there
-        are none.
+        How far the answers can be trusted, where somebody knows; known true labels are told after it. None: these
+        alone, or that there are none.
     """
     m, probability = len(resolution), resolution.probability
     count = levels(probability)
@@ -55,7 +55,7 @@ def verdict_of(resolution: Resolution, trust: str | None = None) -> Verdict:
         f"called sure from {percent(SURE)} on, and doubtful below {percent(DOUBTFUL)}.",
         expected=f"By its own probabilities {percent(1 - mistakes / m)} of the labels are right; "
         f"{_about(mistakes)} of {m:,} would be wrong.",
-        trust=_trust(resolution) if trust is None else trust,
+        trust=_trust(resolution) if trust is None else f"{trust} {_against_truth(resolution)}".rstrip(),
     )
 
 
@@ -66,13 +66,18 @@ def _headline(sure: int, m: int) -> str:
 
 
 def _trust(resolution: Resolution) -> str:
+    return _against_truth(resolution) or (
+        "No true label is known here, so these probabilities are the model's own word. "
+        "Look at some of the bags below, doubtful ones first, before you rely on them."
+    )
+
+
+def _against_truth(resolution: Resolution) -> str:
+    """What the known true labels say; nothing where there are none."""
     known, right = known_right(resolution)
     n = int(known.sum())
     if n == 0:
-        return (
-            "No true label is known here, so these probabilities are the model's own word. "
-            "Look at some of the bags below, doubtful ones first, before you rely on them."
-        )
+        return ""
     promised = min(float(resolution.probability[known].mean()), 1.0)
     wrong = n - int(right.sum())
     said = f"Of the {_bags(n)} whose true label is known, {percent(1 - wrong / n)} have the right one. "

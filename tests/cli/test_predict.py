@@ -67,7 +67,7 @@ def test_the_table_shows_twenty_bags_and_says_how_many_more_there_are(run, tmp_p
 def test_chunks_of_a_file_give_the_answers_of_the_whole(run, animals, model, tmp_path, suffix):
     whole = run("predict", "m.mipl", "new.csv", "--out", f"whole{suffix}").stderr
     parts = run("predict", "m.mipl", "new.csv", "--out", f"parts{suffix}", "--chunk", 4).stderr
-    assert whole.replace("whole", "parts") == parts
+    assert whole.replace("whole", "parts").endswith(parts)
     read = {".csv": pd.read_csv, ".parquet": pd.read_parquet}.get(suffix, lambda path: pd.read_json(path, lines=True))
     pd.testing.assert_frame_equal(read(tmp_path / f"whole{suffix}"), read(tmp_path / f"parts{suffix}"))
     assert "--out FILE" in run("predict", "m.mipl", "new.csv", "--chunk", 4, code=2).stderr

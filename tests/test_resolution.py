@@ -169,8 +169,8 @@ def test_every_file_format_holds_the_same_answers(tmp_path: Path):
     assert from_parquet["candidates"].map(list).tolist() == [row["candidates"] for row in from_json]
     assert [row["candidates"] for row in from_csv] == ["ant|bee", "cat", "bee|cat"]
     assert np.array_equal(from_parquet[[f"p({name})" for name in NAMES]].to_numpy(), found.posterior)
-    with pytest.raises(DataError, match=r"one of \.csv, \.jsonl, \.parquet"):
-        found.save(tmp_path / "x.xlsx")
+    with pytest.raises(DataError, match=r"one of \.csv, \.jsonl, \.parquet, \.xlsx"):
+        found.save(tmp_path / "x.xls")
 
 
 def test_the_frame_has_full_precision():

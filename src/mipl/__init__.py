@@ -5,15 +5,20 @@ The public names below are imported when they are first used, so that ``import m
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+# A library leaves it to the program what becomes of its log.
+logging.getLogger("mipl").addHandler(logging.NullHandler())
+
 if TYPE_CHECKING:
     from mipl.baggp.estimator import BagGP
     from mipl.bags import Bags
     from mipl.base import MIPLClassifier
+    from mipl.checking import check
     from mipl.dataset import MIPLDataset
     from mipl.errors import DataError, MIPLError, ParameterError, UnavailableError
     from mipl.loading import load
@@ -35,6 +40,7 @@ _EXPORTS = {
     "MIPLClassifier": "mipl.base",
     "MIPLDataset": "mipl.dataset",
     "Resolution": "mipl.resolution",
+    "check": "mipl.checking",
     "explain": "mipl.resolving",
     "label_free_score": "mipl.scoring",
     "load": "mipl.loading",
@@ -57,6 +63,7 @@ __all__ = [
     "Resolution",
     "UnavailableError",
     "__version__",
+    "check",
     "explain",
     "label_free_score",
     "load",

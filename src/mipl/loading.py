@@ -1,29 +1,82 @@
-"""`mipl.load`: a data set by its name or from a file."""
+"""`mipl.load`: a data set by its name or from files."""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from mipl.dataset import MIPLDataset
 from mipl.datasets.registry import builder, dataset_names
 from mipl.errors import DataError
-from mipl.io import SUFFIXES, read
+from mipl.io.columns import Columns
+from mipl.io.raw import Loaded
+from mipl.io.sources import READERS, file_format, read_files
 
-__all__ = ["load"]
+__all__ = ["load", "load_with_ids"]
 
 
-def load(source: str | Path, **options: Any) -> MIPLDataset:
-    """Load a data set by its name (``"digits"``, ``"mnist"``, ...) or from a file.
+def load(
+    source: str | Path | Sequence[str | Path],
+    *,
+    bag: str | None = None,
+    candidates: str | None = None,
+    label: str | None = None,
+    features: str | Sequence[str] | None = None,
+    ignore: str | Sequence[str] | None = None,
+    instance_id: str | None = None,
+    sep: str | None = None,
+    decimal: str | None = None,
+    missing: str | None = None,
+    candidates_sep: str = "|",
+    unlabelled: Sequence[Any] | None = None,
+    table: str | Path | None = None,
+    patch: int | None = None,
+    size: int | None = None,
+    **options: Any,
+) -> MIPLDataset:
+    """Load a data set by its name (``"digits"``, ``"mnist"``, ...) or from files.
 
     Parameters
     ----------
-    source : str or Path
-        A name of `mipl.datasets.dataset_names()`, or the path of a .parquet, .npz, .csv or .mat file.
+    source : str, Path or sequence of these
+        A name of `mipl.datasets.dataset_names()`; or a file (.csv, .tsv, .parquet, .feather, .jsonl, .xlsx, .npz,
+        .mat; text may be compressed), a pattern such as ``"day*.csv"``, a folder of such files, a folder of images,
+        ``"-"`` for standard input, or several of these.
+    bag : str, default=None
+        The column that names the bag of each row; None looks for ``bag_id``.
+    candidates : str, default=None
+        The column of candidate labels; None looks for ``candidates``.
+    label : str, default=None
+        The column of true labels, for evaluation; None takes ``label`` where there is one.
+    features : str or sequence of str, default=None
+        The feature columns, by name or pattern (``"mfcc_*"``), or one column of lists; None takes all columns of
+        numbers but those that are obviously an index or an id.
+    ignore : str or sequence of str, default=None
+        Columns that are left out, by name or pattern.
+    instance_id : str, default=None
+        The column that names each instance; tables of answers repeat it.
+    sep : str, default=None
+        What separates the columns of a text file; None detects comma, semicolon or tab.
+    decimal : str, default=None
+        The decimal mark of a text file, ``"."`` or ``","``; None detects it.
+    missing : str, default=None
+        ``"drop"`` leaves out instances with a missing value, ``"mean"`` fills in the mean of the column in this file,
+        None refuses missing values.
+    candidates_sep : str, default="|"
+        What separates the labels in a candidates cell.
+    unlabelled : sequence of labels, default=None
+        The classes that a bag without candidates may have: all of them become its candidates. None refuses such bags.
+    table : str or Path, default=None
+        For a folder of images, the table of candidates; None takes the only .csv or .tsv in the folder.
+    patch : int, default=32
+        For a folder of images, height and width of the patches that each image is cut into.
+    size : int, default=None
+        For a folder of images, height and width to which they are resized first; None leaves them as they are.
     **options
         For a name: ``r`` (false positive labels per bag, default 1), ``seed`` (default 0) and what else the data set's
-        builder takes. A file takes none.
+        builder takes.
 
     Examples
     --------
@@ -31,21 +84,77 @@ def load(source: str | Path, **options: Any) -> MIPLDataset:
     >>> ds.candidates.sum(axis=1).max()
     np.int64(2)
     """
-    if isinstance(source, str) and source in dataset_names():
-        build = builder(source)
-        known = inspect.signature(build).parameters
-        for name in options:
-            if name not in known:
-                raise DataError(f"{source} has no option {name!r}; it has {', '.join(known)}")
-        return build(**options)
+    columns = Columns(
+        bag=bag,
+        candidates=candidates,
+        label=label,
+        features=features,
+        ignore=ignore,
+        instance_id=instance_id,
+        sep=sep,
+        decimal=decimal,
+        missing=missing,
+        candidates_sep=candidates_sep,
+    )
+    images = {"table": None if table is None else Path(table), "patch": patch, "size": size}
+    return load_with_ids(source, columns, unlabelled, images, **options).dataset
+
+
+def load_with_ids(
+    source: str | Path | Sequence[str | Path],
+    columns: Columns | None = None,
+    unlabelled: Sequence[Any] | None = None,
+    images: dict[str, Any] | None = None,
+    **options: Any,
+) -> Loaded:
+    """Load a data set together with the ids of its instances and remarks on how its files were read.
+
+    Parameters
+    ----------
+    source : str, Path or sequence of these
+        As in `load`.
+    columns : Columns, default=None
+        What is known of the columns.
+    unlabelled : sequence of labels, default=None
+        As in `load`.
+    images : dict, default=None
+        The options `table`, `patch` and `size` of `load`.
+    **options
+        For a data set by name.
+    """
+    columns = columns or Columns()
+    given = {name: value for name, value in (images or {}).items() if value is not None}
+    sources = [source] if isinstance(source, str | Path) else list(source)
+    if not sources:
+        raise DataError("no files to load")
+    if len(sources) == 1 and isinstance(sources[0], str) and sources[0] in dataset_names():
+        if columns != Columns() or given:
+            raise DataError(f"{sources[0]} is a data set by name; options for columns and images are for files")
+        return Loaded(_build(sources[0], options))
+    for each in sources:
+        _check_source(each)
+    if options:
+        raise DataError(f"files have no option {', '.join(map(repr, options))}; see mipl.load for those they have")
+    return read_files(sources, columns, unlabelled, **given)
+
+
+def _build(name: str, options: dict[str, Any]) -> MIPLDataset:
+    build = builder(name)
+    known = inspect.signature(build).parameters
+    for option in options:
+        if option not in known:
+            raise DataError(f"{name} has no option {option!r}; it has {', '.join(known)}")
+    return build(**options)
+
+
+def _check_source(source: str | Path) -> None:
     path = Path(source)
-    if path.suffix.lower() not in SUFFIXES:
+    if str(source) == "-" or path.is_dir() or any(c in str(source) for c in "*?["):
+        return
+    if file_format(path)[0] not in READERS:
         if path.exists():
-            raise DataError(f"cannot tell the format of {path}; its suffix must be one of {', '.join(SUFFIXES)}")
+            raise DataError(f"cannot tell the format of {path}; its suffix must be one of {', '.join(READERS)}")
         raise DataError(
             f"{str(source)!r} is neither a data set ({', '.join(dataset_names())}) nor a file with a suffix of "
-            f"{', '.join(SUFFIXES)}"
+            f"{', '.join(READERS)}"
         )
-    if options:
-        raise DataError(f"a file takes no options; {', '.join(options)} apply to data sets by name only")
-    return read(path)

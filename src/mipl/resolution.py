@@ -55,6 +55,8 @@ class Resolution:
         The true labels as far as they are known, None where not.
     method : str, default=""
         Name of the method that answered.
+    instance_ids : (n,) integers or strings, or None, default=None
+        What the instances are called. None: they are counted.
     version : str, default=mipl.__version__
         Version of mipl that answered.
     seconds : float, default=0.0
@@ -80,6 +82,7 @@ class Resolution:
     candidates: NDArray[np.bool_] | None = None
     truth: Array | None = None
     method: str = ""
+    instance_ids: Array | None = None
     version: str = __version__
     seconds: float = 0.0
     label_free: tuple[float, float] | None = None
@@ -92,6 +95,7 @@ class Resolution:
             "instance_probabilities": (n, q + 1),
             "candidates": (m, q),
             "truth": (m,),
+            "instance_ids": (n,),
         }
         for name, shape in shapes.items():
             array = getattr(self, name)
@@ -210,6 +214,7 @@ class Resolution:
             instance_probabilities=None if self.instance_probabilities is None else self.instance_probabilities[rows],
             candidates=None if self.candidates is None else self.candidates[index],
             truth=None if self.truth is None else self.truth[index],
+            instance_ids=None if self.instance_ids is None else self.instance_ids[rows],
         )
 
     def __repr__(self) -> str:
@@ -224,7 +229,7 @@ class Resolution:
         The label is under ``label`` where it was sought among candidates, else under ``predicted``. ``instance``,
         ``candidates`` and ``truth`` are there where they are known; ``p(NAME)`` is the probability of a class.
         """
-        return rows_of(self._columns())
+        return rows_of(self.columns())
 
     def to_frame(self) -> pd.DataFrame:
         """The columns of `rows`, in full precision, as a pandas frame."""
@@ -232,7 +237,7 @@ class Resolution:
             import pandas as pd
         except ImportError as error:
             raise UnavailableError("a frame needs pandas: pip install pandas; or use rows() or save()") from error
-        return pd.DataFrame(self._columns())
+        return pd.DataFrame(self.columns())
 
     def save(self, path: str | Path) -> Path:
         """Write the columns of `rows`, whole or not at all.
@@ -240,10 +245,34 @@ class Resolution:
         Parameters
         ----------
         path : str or Path
-            Its suffix chooses the format: .csv, .jsonl or .parquet, which has full precision; ``"-"`` is CSV on
-            standard output.
+            Its suffix chooses the format: .csv, .jsonl, .xlsx (needs openpyxl) or .parquet, which has full precision;
+            ``"-"`` is CSV on standard output.
         """
-        return write_table(self._columns(), path)
+        return write_table(self.columns(), path)
+
+    def save_instances(self, path: str | Path) -> Path:
+        """Write one row per instance: its bag, its id or number in the bag, and the probability of each class.
+
+        Parameters
+        ----------
+        path : str or Path
+            Its suffix chooses the format, as in `save`. ``negative`` is the probability of no class.
+        """
+        return write_table(self.instance_columns(), path)
+
+    def instance_columns(self) -> dict[str, list[Any]]:
+        """The columns of `save_instances`, in full precision."""
+        if self.instance_probabilities is None:
+            raise DataError("the instances were not asked for; call explain(model, data) with instances=True")
+        numbers = np.arange(self.bags.n_instances) - self.bags.spread(self.offsets[:-1])
+        columns: dict[str, list[Any]] = {
+            "bag_id": self.bags.spread(self.bag_ids).tolist(),
+            "instance": numbers.tolist() if self.instance_ids is None else self.instance_ids.tolist(),
+        }
+        headings = [*(f"p({name})" for name in self.classes.tolist()), "negative"]
+        for heading, values in zip(headings, self.instance_probabilities.T, strict=True):
+            columns[heading] = values.tolist()
+        return columns
 
     def plot(self, path: str | Path, n_bags: int = 8) -> Path:
         """Draw bags with their labels, the instance behind each framed.
@@ -301,7 +330,8 @@ class Resolution:
             "seconds": self.seconds,
         }
 
-    def _columns(self) -> dict[str, list[Any]]:
+    def columns(self) -> dict[str, list[Any]]:
+        """The columns of `rows`, in full precision."""
         columns: dict[str, list[Any]] = {
             "bag_id": self.bag_ids.tolist(),
             "predicted" if self.candidates is None else "label": self.labels.tolist(),
@@ -312,6 +342,8 @@ class Resolution:
         }
         if self.instance_probabilities is not None:
             columns["instance"] = self.instance.tolist()
+            if self.instance_ids is not None:
+                columns["instance_id"] = self.instance_ids[self.offsets[:-1] + self.instance].tolist()
         if self.candidates is not None:
             columns["candidates"] = [self.classes[row].tolist() for row in self.candidates]
         if self.truth is not None:

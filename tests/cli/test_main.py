@@ -52,8 +52,14 @@ def test_import_and_help_stay_light():
         (("fit", "digits", "-m", "PL-kNN", "-p", "k", "--out", "m.mipl"), "mipl: cannot read the parameter 'k'"),
         (
             ("fit", "digits", "-m", "PL-kNN", "-p", "speed=9", "-o", "m"),
-            "mipl: PL-kNN has no parameter 'speed'; it has",
+            "mipl: PL-kNN has no parameter 'speed'; did you mean 'embed'?",
         ),
+        (("fit", "digits", "-m", "SURE", "-p", "lam=-1", "-o", "m.mipl"), "mipl: The 'lam' parameter of SURE must"),
+        (
+            ("fit", "digits", "-p", "n_landmarks=abc", "-o", "m.mipl"),
+            "mipl: The 'n_landmarks' parameter of BagGP must be an int",
+        ),
+        (("fit", "digits", "-p", "device=cuda", "-o", "m.mipl"), "mipl: device='cuda' is not available"),
         (("predict", "none.mipl", "digits"), "mipl: no such model file: none.mipl"),
         (("explain", "none.mipl", "digits"), "mipl: no such model file: none.mipl"),
         (("resolve", "digits", "--model", "none.mipl"), "mipl: no such model file: none.mipl"),
@@ -109,7 +115,7 @@ def test_a_signal_to_the_program_ends_it_with_code_130(tmp_path):
         "def wait(*_):\n"
         "    print('waiting', flush=True)\n"
         "    time.sleep(60)\n"
-        "mipl.loading.load = wait\n"
+        "mipl.loading.load_with_ids = wait\n"
         "sys.argv = ['mipl', 'resolve', 'digits']\n"
         "from mipl.cli import main\n"
         "main()\n"
@@ -151,6 +157,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_read_or_com
         pytest.fail("the data were read first")
 
     monkeypatch.setattr("mipl.loading.load", never)
+    monkeypatch.setattr("mipl.loading.load_with_ids", never)
     monkeypatch.setattr("mipl.persistence.load_model", never)
     assert words[-1] in run(*words, code=2).stderr
 

@@ -41,7 +41,9 @@ def test_explain_writes_a_page_where_the_suffix_asks_for_one(run, animals, tmp_p
     assert {row[0]: page.data["names"][row[3][0]] for row in page.data["rows"]} == animals
     assert not page.data["candidates"]
     assert len(json.loads(run("explain", "m.mipl", "new.csv", "--out", "page.html", "--json").stdout)) == len(animals)
-    assert ".csv, .jsonl, .parquet, .html" in run("explain", "m.mipl", "new.csv", "--out", "p.txt", code=2).stderr
+    assert (
+        ".csv, .jsonl, .parquet, .xlsx, .html" in run("explain", "m.mipl", "new.csv", "--out", "p.txt", code=2).stderr
+    )
 
 
 def test_the_demo_writes_a_page_of_the_bags_in_its_table(run, rows, tmp_path):

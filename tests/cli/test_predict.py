@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mipl
@@ -60,3 +61,19 @@ def test_the_table_shows_twenty_bags_and_says_how_many_more_there_are(run, tmp_p
     header, *lines = [line for line in done.stdout.splitlines() if line.strip() and "─" not in line]
     assert header.split() == ["bag", "id", "predicted", "probability", "second", "label", "truth"]
     assert len(lines) == 20
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl"])
+def test_chunks_of_a_file_give_the_answers_of_the_whole(run, animals, model, tmp_path, suffix):
+    whole = run("predict", "m.mipl", "new.csv", "--out", f"whole{suffix}").stderr
+    parts = run("predict", "m.mipl", "new.csv", "--out", f"parts{suffix}", "--chunk", 4).stderr
+    assert whole.replace("whole", "parts").endswith(parts)
+    read = {".csv": pd.read_csv, ".parquet": pd.read_parquet}.get(suffix, lambda path: pd.read_json(path, lines=True))
+    pd.testing.assert_frame_equal(read(tmp_path / f"whole{suffix}"), read(tmp_path / f"parts{suffix}"))
+    assert "--out FILE" in run("predict", "m.mipl", "new.csv", "--chunk", 4, code=2).stderr
+
+
+def test_a_file_whose_bags_are_all_of_one_class_is_predicted(run, animals, model, tmp_path):
+    (tmp_path / "bees.csv").write_text("bag_id,candidates,length,width\nx,bee,10,10\ny,bee,10,10\n")
+    answer = json.loads(run("predict", "m.mipl", "bees.csv", "--json").stdout)
+    assert [row["predicted"] for row in answer["predictions"]] == ["bee", "bee"]

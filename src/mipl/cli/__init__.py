@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from mipl import __version__
-from mipl.cli import bench, data, demo, explain, fit, methods, predict, resolve
+from mipl.cli import bench, check, data, demo, explain, fit, info, methods, predict, resolve
 from mipl.errors import MIPLError
 
 __all__ = ["app", "main"]
@@ -26,21 +27,58 @@ class _Stoppable(TyperGroup):
             raise typer.Exit(130) from None
 
 
+def _lines(*lines: str) -> str:
+    """Text below the options of --help, one line each."""
+    return "\n\n".join(lines)
+
+
 app = typer.Typer(
     name="mipl",
     cls=_Stoppable,
     help="Learn from bags of instances with ambiguous labels.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=_lines(
+        "Exit codes: 0 done; 1 'mipl check' found problems that stop a fit; 2 wrong options, data or files, in one "
+        "line on standard error; 130 stopped by Ctrl-C.",
+        "A first look: mipl demo. Your own files: mipl check FILE, then mipl resolve FILE --out labels.csv.",
+    ),
 )
-app.command()(demo.demo)
+app.command(epilog=_lines("Example: mipl demo --out demo --method MIPLGP"))(demo.demo)
+app.command(
+    epilog=_lines(
+        "Examples:",
+        "mipl check birds.csv",
+        "mipl check birds.csv --bag recording --candidates species --candidates-sep ','",
+        "mipl check photos/ --table names.csv --patch 16 --json",
+    )
+)(check.check)
 app.add_typer(data.app, name="data")
-app.command()(methods.methods)
-app.command()(fit.fit)
-app.command()(predict.predict)
-app.command()(explain.explain)
-app.command()(resolve.resolve)
+app.command(epilog=_lines("Example: mipl methods --json"))(methods.methods)
+app.command(
+    epilog=_lines(
+        "Examples:",
+        "mipl fit birds.csv --out birds.mipl",
+        "mipl fit 'shards/*.parquet' --method MIPLGP -p random_state=1 --out m.mipl",
+    )
+)(fit.fit)
+app.command(epilog=_lines("Example: mipl info birds.mipl"))(info.info)
+app.command(
+    epilog=_lines(
+        "Examples:",
+        "mipl predict birds.mipl new.csv --out predicted.xlsx",
+        "cat new.csv | mipl predict birds.mipl - --out - --instances instances.parquet",
+    )
+)(predict.predict)
+app.command(epilog=_lines("Example: mipl explain birds.mipl new.csv --out explained.csv"))(explain.explain)
+app.command(
+    epilog=_lines(
+        "Examples:",
+        "mipl resolve birds.csv --out labels.csv",
+        "mipl resolve birds.csv --model birds.mipl --out labels.parquet",
+    )
+)(resolve.resolve)
 app.add_typer(bench.app, name="bench")
 
 
@@ -56,8 +94,16 @@ def options(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the full traceback of an error.")] = False,
+    verbose: Annotated[
+        int, typer.Option("--verbose", "-v", count=True, help="Show the library's log; -vv with details.")
+    ] = 0,
 ) -> None:
     """Learn from bags of instances with ambiguous labels."""
+    if verbose:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+        logging.getLogger("mipl").addHandler(handler)
+        logging.getLogger("mipl").setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
 
 
 def main() -> None:

@@ -12,23 +12,38 @@ import typer
 from mipl.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from mipl.base import MIPLClassifier
     from mipl.resolution import Resolution
 
-__all__ = ["FileArgument", "ModelArgument", "OutOption", "hand_over", "print_rows", "write_report"]
+__all__ = ["InstancesOption", "ModelArgument", "OutOption", "hand_over", "print_rows", "write_report"]
 
-FileArgument = Annotated[str, typer.Argument(help="A data set file, or the name of a data set.")]
 ModelArgument = Annotated[Path, typer.Argument(help="A model file that 'mipl fit' wrote.")]
 OutOption = Annotated[
     Path | None,
-    typer.Option("--out", "-o", help="File for all answers: .csv, .jsonl or .parquet; - is standard output (CSV)."),
+    typer.Option(
+        "--out", "-o", help="File for all answers: .csv, .parquet, .jsonl or .xlsx; - is standard output (CSV)."
+    ),
+]
+InstancesOption = Annotated[
+    Path | None,
+    typer.Option("--instances", help="File for the probabilities of every instance: .csv, .parquet, .jsonl or .xlsx."),
 ]
 
 _SHOWN = 20
 #: Columns of the printed table, as far as there are such answers; files and JSON have the others too.
-_COLUMNS = ("bag_id", "label", "predicted", "probability", "second_label", "instance", "candidates", "truth")
+_COLUMNS = (
+    "bag_id",
+    "label",
+    "predicted",
+    "probability",
+    "second_label",
+    "instance",
+    "instance_id",
+    "candidates",
+    "truth",
+)
 
 
 def hand_over(found: Resolution, json: Any, out: Path | None, quiet: bool) -> None:
@@ -53,15 +68,15 @@ def write_report(
     found: Resolution,
     path: Path,
     *,
-    data: str,
+    data: Sequence[str],
     model: MIPLClassifier,
     quiet: bool,
     decisions: Mapping[str, str | None] | None = None,
 ) -> None:
     """Write the page of the answers, which tells the file, the parameters and the command that they come from."""
     command = shlex.join(["mipl", *sys.argv[1:]])
-    notes = {"data": data, "parameters": model.get_params(), "command": command}
-    found.report(path, title=Path(data).name, notes=notes, decisions=decisions)
+    notes = {"data": " ".join(data), "parameters": model.get_params(), "command": command}
+    found.report(path, title=Path(data[0]).name, notes=notes, decisions=decisions)
     say(f"page written to {path}", quiet)
 
 

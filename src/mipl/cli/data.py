@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from mipl.cli.assignments import parse_assignments
+from mipl.cli.files import FilesArgument, Reading, reads_files
 from mipl.cli.output import SUMMARY_COLUMNS, JsonOption, QuietOption, print_json, print_table, say, working
 
 __all__ = ["app"]
@@ -19,7 +20,7 @@ OptionOption = Annotated[
 ]
 
 
-@app.command("list")
+@app.command("list", epilog="Example: mipl data list --built --json")
 def list_datasets(
     built: Annotated[
         bool, typer.Option("--built", help="Build each one and show it beside the paper's figures.")
@@ -67,10 +68,12 @@ def _list_built(json: bool, quiet: bool) -> None:
     )
 
 
-@app.command()
+@app.command(epilog="Example: mipl data build digits --r 2 --seed 1 --out digits.parquet")
 def build(
     name: Annotated[str, typer.Argument(help="Name of a data set; 'mipl data list' shows them.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .parquet, .npz, .csv or .mat.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="File to write: .parquet, .feather, .jsonl, .csv, .npz or .mat.")
+    ],
     r: Annotated[
         int | None, typer.Option("--r", help="False positive labels per bag, where they are drawn; 1 if not given.")
     ] = None,
@@ -95,34 +98,41 @@ def build(
     say(f"written to {out}", quiet or json)
 
 
-@app.command()
+@app.command(epilog="Example: mipl data show photos/ --patch 16 --bags 4 --out photos.png")
+@reads_files
 def show(
-    source: Annotated[str, typer.Argument(help="A data set file, or the name of a data set.")],
+    file: FilesArgument,
+    reading: Reading,
     out: Annotated[Path, typer.Option("--out", "-o", help="Picture to write: .png, .svg or .pdf.")],
     bags: Annotated[int, typer.Option("--bags", help="How many bags to draw.")] = 6,
     option: OptionOption = None,
+    json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Draw some bags with their candidate labels, the true one marked."""
     from mipl.io.atomic import check_writable
-    from mipl.loading import load
     from mipl.plotting.dataset import PICTURES, draw
 
     check_writable(out, PICTURES)
-    with working(f"drawing {source}", quiet):
-        draw(load(source, **parse_assignments(option)), out, n_bags=bags)
-    say(f"written to {out}", quiet)
+    dataset = reading.load(file, quiet or json, **parse_assignments(option)).dataset
+    with working("drawing", quiet or json):
+        draw(dataset, out, n_bags=bags)
+    if json:
+        print_json({"picture": str(out), "bags": min(bags, len(dataset))})
+    say(f"written to {out}", quiet or json)
 
 
-@app.command()
+@app.command(epilog="Example: mipl data info birds.csv --bag recording --candidates species")
+@reads_files
 def info(
-    file: Annotated[Path, typer.Argument(help="A data set file, or the name of a data set.")],
+    file: FilesArgument,
+    reading: Reading,
+    option: OptionOption = None,
     json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Describe a data set in the columns of the MIPLGP paper's table."""
-    from mipl.loading import load
-
-    _show(load(str(file)).summary(), json, quiet=False)
+    """Describe a data set in the columns of the MIPLGP paper's table; 'mipl check' looks for problems."""
+    _show(reading.load(file, quiet or json, **parse_assignments(option)).dataset.summary(), json, quiet=False)
 
 
 def _show(summary: dict[str, Any], json: bool, quiet: bool) -> None:

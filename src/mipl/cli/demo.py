@@ -9,7 +9,7 @@ import typer
 
 from mipl.cli.answers import print_rows, write_report
 from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, fit_method
-from mipl.cli.output import SUMMARY_COLUMNS, QuietOption, print_table, say
+from mipl.cli.output import SUMMARY_COLUMNS, JsonOption, QuietOption, print_json, print_table, say
 
 __all__ = ["demo"]
 
@@ -18,6 +18,7 @@ def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for what is found.")] = Path("demo"),
     method: MethodOption = DEFAULT_METHOD,
     r: Annotated[int, typer.Option("--r", help="False positive labels per bag.")] = 1,
+    json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Fit, classify and resolve handwritten digits with ambiguous labels, and draw what was found."""
@@ -31,14 +32,30 @@ def demo(
         check_writable(file)
     dataset = load("digits", r=r, seed=0)
     train, test = dataset.split(train_size=0.7, seed=0)
-    print_table(
-        "The data: bags of handwritten digits, each with candidate labels of which one is true",
-        SUMMARY_COLUMNS,
-        [list(dataset.summary().values())],
-    )
+    if not json:
+        print_table(
+            "The data: bags of handwritten digits, each with candidate labels of which one is true",
+            SUMMARY_COLUMNS,
+            [list(dataset.summary().values())],
+        )
 
-    model, seconds = fit_method(train, method, None, quiet)
+    model, seconds = fit_method(train, method, None, quiet or json)
     resolved, predicted = resolve(train, model), explain(model, test)
+    resolved.save(table)
+    resolved.plot(picture)
+    model.save(saved)
+    write_report(resolved, page, data=["digits"], model=model, quiet=quiet or json)
+    if json:
+        print_json(
+            {
+                "method": model.name,
+                "seconds": round(seconds, 3),
+                "accuracy_of_new_bags": predicted.accuracy,
+                "accuracy_among_candidates": resolved.accuracy,
+                "files": [str(file) for file in (table, picture, page, saved)],
+            }
+        )
+        return
     print_table(
         f"{model.name}, fitted on {len(train)} bags without any true label in {seconds:.2f} s",
         ("question", "right", "by chance"),
@@ -48,8 +65,4 @@ def demo(
         ],
     )
     print_rows("The first resolved bags, with the instance that carries the evidence", resolved[:8])
-    resolved.save(table)
-    resolved.plot(picture)
-    model.save(saved)
     say(f"written: {table}, {picture}, {saved}", quiet)
-    write_report(resolved, page, data="digits", model=model, quiet=quiet)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mipl.cli.answers import FileArgument, ModelArgument, hand_over, write_report
+from mipl.cli.answers import InstancesOption, ModelArgument, hand_over, write_report
+from mipl.cli.files import FilesArgument, Reading, reads_files
 from mipl.cli.output import JsonOption, QuietOption, working
 
 __all__ = ["explain"]
@@ -15,33 +17,41 @@ __all__ = ["explain"]
 _PAGE = ".html"
 
 
+@reads_files
 def explain(
     model: ModelArgument,
-    file: FileArgument,
+    file: FilesArgument,
+    reading: Reading,
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
             "-o",
-            help="File for all answers: .csv, .jsonl or .parquet, or .html for a page; - is standard output (CSV).",
+            help="File for all answers: .csv, .parquet, .jsonl, .xlsx, or a page .html; - is standard output (CSV).",
         ),
     ] = None,
+    instances: InstancesOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Label every bag among all classes of the model, and name the instance that the label comes from."""
     from mipl.io.atomic import check_writable, is_stream
-    from mipl.io.tables import TABLE_SUFFIXES
-    from mipl.loading import load
+    from mipl.io.tables import TABLE_SUFFIXES, check_table_path
     from mipl.persistence import load_model
     from mipl.resolving import explain as explain_bags
 
+    as_page = out is not None and out.suffix.lower() == _PAGE
     if out is not None:
         check_writable(out, () if is_stream(out) else (*TABLE_SUFFIXES, _PAGE))
-    loaded, dataset = load_model(model), load(file)
-    with working(f"explaining {len(dataset):,} bags", quiet or json):
-        found = explain_bags(loaded, dataset)
-    as_page = out is not None and out.suffix.lower() == _PAGE
+    for path in (None if as_page else out, instances):
+        if path is not None:
+            check_table_path(path)
+    loaded = load_model(model)
+    data = reading.load(file, quiet or json, unlabelled=loaded.classes_.tolist())
+    with working(f"explaining {len(data.dataset):,} bags", quiet or json):
+        found = replace(explain_bags(loaded, data.dataset), instance_ids=data.instance_ids)
+    if instances is not None:
+        found.save_instances(instances)
     if out is not None and as_page:
         write_report(found, out, data=file, model=loaded, quiet=quiet or json)
     if json or not as_page:

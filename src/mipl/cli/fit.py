@@ -7,16 +7,18 @@ from typing import Annotated
 
 import typer
 
-from mipl.cli.answers import FileArgument
 from mipl.cli.decisions import DecisionsOption, decided
 from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, ParamOption, fit_method
+from mipl.cli.files import FilesArgument, Reading, reads_files
 from mipl.cli.output import JsonOption, QuietOption, print_json, say
 
 __all__ = ["fit"]
 
 
+@reads_files
 def fit(
-    file: FileArgument,
+    file: FilesArgument,
+    reading: Reading,
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")],
     method: MethodOption = DEFAULT_METHOD,
     param: ParamOption = None,
@@ -26,10 +28,9 @@ def fit(
 ) -> None:
     """Fit a method on bags with candidate labels and save the model."""
     from mipl.io.atomic import check_writable
-    from mipl.loading import load
 
     check_writable(out)
-    dataset, _ = decided(load(file), decisions, quiet)
+    dataset, _ = decided(reading.load(file, quiet or json).dataset, decisions, quiet or json)
     model, seconds = fit_method(dataset, method, param, quiet or json)
     model.save(out)
     if json:

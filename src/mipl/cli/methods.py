@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from mipl.cli.output import JsonOption, print_json, print_table
+from mipl.cli.output import JsonOption, QuietOption, print_json, print_table, say
 
 __all__ = ["methods"]
 
 
-def methods(json: JsonOption = False) -> None:
-    """List the methods, where they were published, and their parameters."""
+def methods(json: JsonOption = False, quiet: QuietOption = False) -> None:
+    """List the methods with what each one does, and where it was published."""
     from mipl.registry import methods as all_methods
 
-    rows = [(name, method.citation, ", ".join(method.parameters())) for name, method in all_methods().items()]
+    found = all_methods()
+    about = {
+        name: method.summary + "".join(f" With {n}={v!r}." for n, v in method.params.items())
+        for name, method in found.items()
+    }
     if json:
-        print_json([{"name": n, "citation": c, "parameters": p.split(", ")} for n, c, p in rows])
-    else:
-        print_table("methods", ("name", "published", "parameters"), rows)
+        rows = [
+            {"name": n, "summary": about[n], "citation": m.citation, "parameters": list(m.parameters())}
+            for n, m in found.items()
+        ]
+        print_json(rows)
+        return
+    print_table("methods", ("name", "what it does", "published"), [(n, about[n], m.citation) for n, m in found.items()])
+    say("parameters of all: mipl methods --json; set one with -p NAME=VALUE", quiet)

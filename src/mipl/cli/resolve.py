@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mipl.cli.answers import FileArgument, OutOption, hand_over, write_report
+from mipl.cli.answers import InstancesOption, OutOption, hand_over, write_report
 from mipl.cli.decisions import DecisionsOption, decided
 from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, ParamOption, fit_method
+from mipl.cli.files import FilesArgument, Reading, reads_files
 from mipl.cli.output import JsonOption, QuietOption, working
 
 __all__ = ["resolve"]
 
 
+@reads_files
 def resolve(
-    file: FileArgument,
+    file: FilesArgument,
+    reading: Reading,
     out: OutOption = None,
+    instances: InstancesOption = None,
     report: Annotated[Path | None, typer.Option("--report", help="Page to look at and to correct: .html.")] = None,
     decisions: DecisionsOption = None,
     model: Annotated[Path | None, typer.Option("--model", help="Use this saved model instead of fitting one.")] = None,
@@ -29,18 +34,21 @@ def resolve(
     """Give every bag its most probable candidate, with a probability and the instance that carries the evidence."""
     from mipl.io.atomic import check_writable
     from mipl.io.tables import check_table_path
-    from mipl.loading import load
     from mipl.persistence import load_model
     from mipl.resolving import resolve as resolve_dataset
 
-    if out is not None:
-        check_table_path(out)
+    for path in (out, instances):
+        if path is not None:
+            check_table_path(path)
     if report is not None:
         check_writable(report, (".html",))
-    dataset, taken = decided(load(file), decisions, quiet)
+    data = reading.load(file, quiet or json)
+    dataset, taken = decided(data.dataset, decisions, quiet or json)
     fitted = fit_method(dataset, method, param, quiet or json)[0] if model is None else load_model(model)
     with working(f"resolving {len(dataset):,} bags", quiet or json):
-        found = resolve_dataset(dataset, fitted)
+        found = replace(resolve_dataset(dataset, fitted), instance_ids=data.ids_of(dataset))
+    if instances is not None:
+        found.save_instances(instances)
     hand_over(found, found.rows() if json else None, out, quiet)
     if report is not None:
         write_report(found, report, data=file, model=fitted, quiet=quiet or json, decisions=taken)

@@ -6,7 +6,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mipl.errors import DataError
 from mipl.io.atomic import atomic_path, check_writable
 
 if TYPE_CHECKING:
@@ -14,23 +13,20 @@ if TYPE_CHECKING:
 
 __all__ = ["SUFFIXES", "read", "write"]
 
-#: suffix -> module with ``read(path) -> MIPLDataset`` and ``write(dataset, path)``.
+#: suffix -> module with ``write(dataset, path)``; more formats are read, see `mipl.io.sources.READERS`.
 SUFFIXES = {
     ".parquet": "mipl.io.parquet",
     ".npz": "mipl.io.npz",
     ".csv": "mipl.io.csv",
     ".mat": "mipl.io.mat",
+    ".jsonl": "mipl.io.jsonl",
+    ".feather": "mipl.io.feather",
 }
 
 
 def read(path: str | Path) -> MIPLDataset:
-    """Read a data set; the suffix chooses the format."""
-    file = Path(path)
-    if file.suffix.lower() not in SUFFIXES:
-        raise DataError(f"cannot tell the format of {file}; its suffix must be one of {', '.join(SUFFIXES)}")
-    if not file.is_file():
-        raise DataError(f"no such file: {file}")
-    return import_module(SUFFIXES[file.suffix.lower()]).read(file)
+    """Read a data set; the suffix chooses the format, and `mipl.load` takes options for its columns."""
+    return import_module("mipl.io.sources").read_files([path]).dataset
 
 
 def write(dataset: MIPLDataset, path: str | Path) -> Path:

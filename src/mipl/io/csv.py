@@ -1,39 +1,46 @@
-"""Long CSV: one row per instance, for people with a spreadsheet.
+"""Text with one row per instance, for people with a spreadsheet: CSV, TSV, with semicolons and decimal commas.
 
 Columns: ``bag_id``, ``candidates`` (``"a|b"``, with votes or weights ``"a:3|b:1"``; empty where nothing is known, so
 that all classes are candidates; see `mipl.votes.read_entry` for names with a ``:``), optionally ``label`` (empty where
-unknown), ``instance_label`` (class index, q for negative, -1 for unknown) and ``group`` (an integer); all others are
-features, and their names are the feature names; only ``f0, f1, ...`` stand for features without names. Rows of a bag
-may lie anywhere; candidates, label and group must agree in all of them or be empty after the first. What the columns
-would lose (a class that is nobody's candidate, an order of classes other than sorted, the background class, ids that
-only look like numbers, the shape of an instance, features that are indeed called ``f0, f1, ...``) stands in a first
-line ``# mipl {json}``, written only where it is needed.
+unknown), ``instance_label`` (class index, q for negative, -1 for unknown) and ``group``; the other columns of numbers
+are features, and their names are the feature names; only ``f0, f1, ...`` stand for features without names. Rows of a
+bag may lie anywhere; candidates, label and group must agree in all of them or be empty. What the columns would lose (a
+class that is nobody's candidate, an order of classes other than sorted, the background class, ids that only look like
+numbers, the shape of an instance, features that are called ``f0, f1, ...`` or look like something else) stands in a
+first line ``# mipl {json}``, written only where it is needed.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
+import io
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-from numpy.typing import NDArray
 
 from mipl.bags import Bags
-from mipl.candidates import bag_name
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
-from mipl.rows import group_rows
-from mipl.votes import join_votes, read_entry, split_vote
+from mipl.io.columns import KNOWN_COLUMNS, Columns, find_roles, has_role_name, non_feature
+from mipl.io.labels import as_numbers
+from mipl.io.lists import first_line
+from mipl.io.raw import RawBags
+from mipl.io.tabular import from_table
+from mipl.votes import join_votes, split_vote
 
-__all__ = ["read", "write"]
+__all__ = ["open_text", "read", "read_rows", "write"]
 
 _MARK = "# mipl "
 _BLOCK_BYTES = 16 << 20
-_RESERVED = ("bag_id", "candidates", "label", "instance_label", "group")
+_SAMPLE_BYTES = 1 << 18
+_SAMPLE_ROWS = 200
 
 
 def write(dataset: MIPLDataset, path: Path) -> None:
@@ -67,76 +74,114 @@ def write(dataset: MIPLDataset, path: Path) -> None:
 
 def _what_columns_lose(dataset: MIPLDataset) -> dict[str, Any]:
     used = dataset.candidates.any(axis=0)
-    implied = _as_numbers(sorted(dataset.classes[used].astype(str).tolist()))
+    implied = as_numbers(sorted(dataset.classes[used].astype(str).tolist()))
     extra: dict[str, Any] = {}
     if dataset.bags.feature_names == _unnamed(dataset.bags.n_features):
         extra["feature_names"] = "given"
-    ambiguous = any(split_vote(name) is not None for name in dataset.classes.astype(str).tolist())
+    if _would_be_left_out(dataset):
+        extra["features"] = "all"
+    ambiguous = any(split_vote(name) or name[0] in "[{(" for name in dataset.classes.astype(str).tolist())
     if ambiguous or not used.all() or not np.array_equal(np.sort(implied), dataset.classes):
         extra["classes"] = dataset.classes.tolist()
     if dataset.candidate_weights is not None:
         extra["weights"] = True
     if dataset.background is not None:
         extra["background"] = dataset.background
-    if dataset.bag_ids.dtype.kind == "U" and _as_numbers(dataset.bag_ids.tolist()).dtype.kind != "U":
+    if dataset.bag_ids.dtype.kind == "U" and as_numbers(dataset.bag_ids.tolist()).dtype.kind != "U":
         extra["bag_id"] = "string"
     if dataset.bags.instance_shape != (dataset.bags.n_features,):
         extra["instance_shape"] = list(dataset.bags.instance_shape)
     return extra
 
 
-def read(path: Path) -> MIPLDataset:
-    """Read a data set with one row per instance."""
-    extra, skip, header = _head(path)
-    for name in ("bag_id", "candidates"):
-        if name not in header:
-            raise DataError(f"{path} has no column {name!r}; its columns are {header}")
-    features = [name for name in header if name not in _RESERVED]
-    if not features:
-        raise DataError(f"{path} has no feature columns beside {header}")
-    table = _table(path, skip, header, features)
-    if table.num_rows == 0:
-        raise DataError(f"{path} has no rows: the data set is empty")
-    top = 2 + skip  # the line of the first row, counted from 1
-    flat = np.stack([_numbers(path, table, name, top) for name in features], axis=1).astype(np.float32)
-    ids = np.array(table["bag_id"].to_pylist())
-    if extra.get("bag_id") != "string":
-        ids = _as_numbers(ids.tolist())
-    empty = np.flatnonzero(ids.astype(str) == "")
-    if len(empty):
-        raise DataError(f"{path}: line {top + empty[0]} has no bag_id")
-    order, offsets, bag_ids = group_rows(ids, len(flat))
-    rows = np.arange(len(flat)) if order is None else order
-    cells = _one_a_bag(path, table, "candidates", top, rows, offsets, bag_ids)
-    # Where all candidates have weights, a part such as "a:1" is never a name, not even where a class is called so.
-    known = () if extra.get("weights") else set(map(str, extra["classes"])) if "classes" in extra else None
-    candidates = [
-        read_entry(f"{path}: {bag_name(i, bag_ids)}", cell, known) if cell.strip() else None
-        for i, cell in enumerate(cells)
-    ]
-    labels = None
-    if "label" in header:
-        labels = [v.strip() or None for v in _one_a_bag(path, table, "label", top, rows, offsets, bag_ids)]
-    groups = None
-    if "group" in header:
-        groups = _as_numbers(_one_a_bag(path, table, "group", top, rows, offsets, bag_ids))
-        if groups.dtype.kind != "i":
-            raise DataError(f"{path}: the column 'group' must hold one integer a bag; rename it if it is a feature")
-    convert = _label_converter(extra.get("classes"), candidates)
-    instance_labels = None
-    if "instance_label" in header:
-        instance_labels = _numbers(path, table, "instance_label", top)[rows].astype(np.int64)
-    named = "feature_names" in extra or tuple(features) != _unnamed(len(features))
-    return MIPLDataset(
-        bags=Bags(flat[rows], offsets, extra.get("instance_shape"), features if named else None),
-        candidates=[_converted(entry, convert) for entry in candidates],
-        labels=None if labels is None else [None if v is None else convert(v) for v in labels],
-        classes=extra.get("classes"),
-        instance_labels=instance_labels,
-        bag_ids=bag_ids,
-        name=path.stem,
-        groups=groups,
-        background=extra.get("background"),
+def read(data: bytes, where: str, columns: Columns) -> RawBags:
+    """Read bags from the content of a text file.
+
+    Parameters
+    ----------
+    data : bytes
+        The content, not compressed.
+    where : str
+        What errors call the file; a name in ``.tsv`` means tabs.
+    columns : Columns
+        What the user says about the columns.
+    """
+    text, remarks = _as_utf8(data, where)
+    extra, sep, header, sample, skip = _head(text, where, columns)
+    decimal = columns.decimal or ("." if extra else _decimal(sample))
+    kinds = _kinds(where, header, sample, decimal, columns, exact=bool(extra))
+    try:
+        table = pyarrow.csv.read_csv(pa.BufferReader(text), **_options(skip, header, sep, decimal, kinds))
+    except (pa.ArrowException, UnicodeDecodeError):
+        # Some cell is no number. As text all cells can be read, and the one at fault named by its line.
+        try:
+            kinds = dict.fromkeys(header, pa.string())
+            table = pyarrow.csv.read_csv(pa.BufferReader(text), **_options(skip, header, sep, decimal, kinds))
+        except (pa.ArrowException, UnicodeDecodeError) as error:
+            raise DataError(f"{where}: {first_line(error)}") from error
+    raw = from_table(table, where, columns, extra, top=skip + 1, text=True, decimal=decimal)
+    raw.remarks += remarks
+    return raw
+
+
+def open_text(path: Path, columns: Columns, rows: int) -> tuple[Iterator[pa.Table], dict[str, Any], dict[str, Any]]:
+    """Open a large file to read it piece by piece.
+
+    Parameters
+    ----------
+    path : Path
+        The file, in UTF-8 and not compressed.
+    columns : Columns
+        What the user says about the columns.
+    rows : int
+        About how many rows a piece has.
+
+    Returns
+    -------
+    tables : iterator of pyarrow.Table
+        The rows of the file; a cell that is no number where the first ones are numbers is an error.
+    extra : dict
+        The metadata of mipl.
+    options : dict
+        The arguments `top`, `text` and `decimal` of `mipl.io.tabular.from_table`.
+    """
+    where = str(path)
+    with path.open("rb") as file:
+        start = file.read(2 * _SAMPLE_BYTES)
+    mark = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
+    extra, sep, header, sample, skip = _head(start[mark:], where, columns)
+    decimal = columns.decimal or ("." if extra else _decimal(sample))
+    kinds = _kinds(where, header, sample, decimal, columns, exact=bool(extra))
+    row_bytes = max(1, len(start) // max(1, start.count(b"\n")))
+
+    def tables() -> Iterator[pa.Table]:
+        try:
+            options = _options(skip, header, sep, decimal, kinds, max(4 * _SAMPLE_BYTES, rows * row_bytes))
+            with pyarrow.csv.open_csv(path, **options) as reader:
+                for batch in reader:
+                    for i in range(0, batch.num_rows, rows):
+                        yield pa.Table.from_batches([batch.slice(i, rows)])
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise DataError(f"{where}: {first_line(error)}; 'mipl check' names the place") from error
+
+    return tables(), extra, {"top": skip + 1, "text": True, "decimal": decimal}
+
+
+def read_rows(data: bytes, where: str, columns: Columns) -> tuple[list[str], list[dict[str, str]]]:
+    """The column names and the rows of a small table, all cells as text."""
+    text, _ = _as_utf8(data, where)
+    _, sep, header, _, skip = _head(text, where, columns)
+    lines = io.StringIO("".join(text.decode().splitlines(keepends=True)[skip:]), newline="")
+    return header, [dict(zip(header, map(str.strip, row), strict=False)) for row in csv.reader(lines, delimiter=sep)]
+
+
+def _would_be_left_out(dataset: MIPLDataset) -> bool:
+    names = dataset.bags.feature_names
+    if names is None:
+        names = _unnamed(dataset.bags.n_features)
+    return any(
+        has_role_name(name) or non_feature(name, column) is not None
+        for name, column in zip(names, dataset.bags.instances.T, strict=True)
     )
 
 
@@ -144,7 +189,7 @@ def _feature_columns(bags: Bags) -> tuple[str, ...]:
     if bags.feature_names is None:
         return _unnamed(bags.n_features)
     for name in bags.feature_names:
-        if name in _RESERVED or any(c in name for c in '\n\r\0"'):
+        if name in KNOWN_COLUMNS or any(c in name for c in '\n\r\0"'):
             raise DataError(f"the feature name {name!r} cannot be a CSV column; rename it or save as .parquet")
     return bags.feature_names
 
@@ -153,102 +198,120 @@ def _unnamed(n_features: int) -> tuple[str, ...]:
     return tuple(f"f{j}" for j in range(n_features))
 
 
-def _head(path: Path) -> tuple[dict[str, Any], int, list[str]]:
-    """The metadata line if there is one, how many lines to skip for it, and the column names."""
+def _as_utf8(data: bytes, where: str) -> tuple[bytes, list[str]]:
+    """The content in UTF-8 without its mark, and what to say about the encoding."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            return data.decode("utf-16").encode(), []
+        except UnicodeDecodeError as error:
+            raise DataError(f"{where} is not text ({error})") from error
+    data = data.removeprefix(codecs.BOM_UTF8)
+    if data.isascii():
+        return data, []
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            first = file.readline()
-            extra = {}
-            if first.startswith(_MARK):
-                extra = json.loads(first[len(_MARK) :])
-                header = next(csv.reader(file), [])
-            else:
-                header = next(csv.reader([first]), [])
-    except (UnicodeDecodeError, csv.Error, json.JSONDecodeError) as error:
-        raise DataError(f"{path} is not a CSV file in UTF-8 ({error})") from error
-    if not isinstance(extra, dict):
-        raise DataError(f"{path}: the first line does not hold a JSON object")
+        data.decode()
+    except UnicodeDecodeError:
+        remark = f"{where} is not UTF-8 and was read as Latin-1; if names look wrong, save it as UTF-8"
+        return data.decode("cp1252", errors="replace").encode(), [remark]
+    return data, []
+
+
+def _head(text: bytes, where: str, columns: Columns) -> tuple[dict[str, Any], str, list[str], list[list[str]], int]:
+    """The metadata of mipl, the separator, the column names, a sample of rows, and the number of lines above them."""
+    sample = text[:_SAMPLE_BYTES].decode("utf-8", errors="ignore")
+    if len(text) > _SAMPLE_BYTES:
+        sample = sample[: sample.rfind("\n") + 1]
+    extra: Any = {}
+    above = 0
+    if sample.startswith(_MARK):
+        first, _, sample = sample.partition("\n")
+        above = 1
+        try:
+            extra = json.loads(first[len(_MARK) :])
+        except json.JSONDecodeError as error:
+            raise DataError(f"{where}: the first line does not hold the JSON that mipl writes ({error})") from error
+        if not isinstance(extra, dict):
+            raise DataError(f"{where}: the first line does not hold a JSON object")
+    sep = columns.sep or ("," if above else _separator(sample, where, columns))
+    try:
+        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=sep)
+        header = next(reader, [])
+        lines = above + reader.line_num
+        rows = [row for row, _ in zip(reader, range(_SAMPLE_ROWS), strict=False)]
+    except csv.Error as error:
+        raise DataError(f"{where} is not a table of text ({error})") from error
     if not header:
-        raise DataError(f"{path} is empty; its first line must name the columns")
+        raise DataError(f"{where} is empty; its first line must name the columns")
+    return extra, sep, _distinct(where, header if extra else [name.strip() for name in header]), rows, lines
+
+
+def _distinct(where: str, header: list[str]) -> list[str]:
+    """Names of columns that differ; those without one are counted, as pandas does."""
+    if header.count("") > 1:
+        header = [name or f"Unnamed: {j}" for j, name in enumerate(header)]
     for name in header:
         if header.count(name) > 1:
-            raise DataError(f"{path} has the column {name!r} {header.count(name)} times")
-    return extra, int(first.startswith(_MARK)), header
+            raise DataError(f"{where} has the column {name!r} {header.count(name)} times; rename one")
+    return header
 
 
-def _table(path: Path, skip: int, header: list[str], features: list[str]) -> pa.Table:
-    kinds = {name: pa.float64() if name in features else pa.string() for name in header}
-    if "instance_label" in header:
-        kinds["instance_label"] = pa.int64()
-    try:
-        # One thread: only then does the error say which row is at fault.
-        return pyarrow.csv.read_csv(
-            path,
-            pyarrow.csv.ReadOptions(use_threads=False, skip_rows=skip, block_size=_BLOCK_BYTES),
-            convert_options=pyarrow.csv.ConvertOptions(column_types=kinds),
-        )
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: {str(error).splitlines()[0]}") from error
+def _separator(sample: str, where: str, columns: Columns) -> str:
+    """Comma, semicolon or tab: the one that finds the bag column, else the most columns."""
+    wanted = columns.bag or "bag_id"
+
+    def score(sep: str) -> tuple[bool, bool, int]:
+        try:
+            header = [name.strip() for name in next(csv.reader(io.StringIO(sample, newline=""), delimiter=sep), [])]
+        except csv.Error:
+            header = []
+        return wanted in header, any(has_role_name(name, "bag") for name in header), len(header)
+
+    return max("\t,;" if where.lower().endswith(".tsv") else ",;\t", key=score)
 
 
-def _numbers(path: Path, table: pa.Table, name: str, top: int) -> NDArray[Any]:
-    column = table[name].combine_chunks()
-    if column.null_count:
-        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        raise DataError(f"{path}: line {top + row}, column {name!r} is empty; fill it or drop the row")
-    values = column.to_numpy(zero_copy_only=False)
-    bad = np.flatnonzero(~np.isfinite(values))
-    if len(bad):
-        raise DataError(f"{path}: line {top + bad[0]}, column {name!r} is {values[bad[0]]}; replace it by a number")
-    return values
+_COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
+_POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+([eE][+-]?\d+)?")
 
 
-def _one_a_bag(
-    path: Path,
-    table: pa.Table,
-    name: str,
-    top: int,
-    rows: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    ids: NDArray[Any],
-) -> list[str]:
-    """The value of a bag's first row; later rows repeat it or are empty."""
-    values = np.array(table[name].to_pylist(), dtype=str)[rows]
-    first = values[offsets[:-1]]
-    expected = np.repeat(first, np.diff(offsets))
-    differ = np.flatnonzero((values != expected) & (values != ""))
-    if len(differ):
-        k = int(differ[0])
-        bag = int(np.searchsorted(offsets, k, side="right")) - 1
-        raise DataError(
-            f"{path}: line {top + rows[k]}, column {name!r} is {values[k].item()!r}, but {expected[k].item()!r} in the "
-            f"first row of bag {ids[bag].item()!r}; all rows of a bag must agree"
-        )
-    return first.tolist()
+def _decimal(rows: list[list[str]]) -> str:
+    """A comma where some cells are numbers with one and none is a number with a point."""
+    cells = [cell.strip() for row in rows for cell in row]
+    commas = any(_COMMA_NUMBER.fullmatch(cell) for cell in cells)
+    return "," if commas and not any(_POINT_NUMBER.fullmatch(cell) for cell in cells) else "."
 
 
-def _converted(entry: Any, convert: Any) -> Any:
-    if isinstance(entry, dict):
-        return {convert(label): weight for label, weight in entry.items()}
-    return None if entry is None else [convert(label) for label in entry]
+def _numeric(j: int, rows: list[list[str]], decimal: str) -> bool:
+    """Whether the sample of a column holds numbers and empty cells only."""
+    cells = [row[j].strip() for row in rows if j < len(row) and row[j].strip()]
+    for cell in cells:
+        try:
+            float(cell.replace(decimal, "."))
+        except ValueError:
+            return False
+    return bool(cells)
 
 
-def _label_converter(classes: list[Any] | None, candidates: list[Any]) -> Any:
-    if classes is not None:
-        whole_numbers = bool(classes) and isinstance(classes[0], int)
-    else:
-        whole_numbers = _as_numbers([label for entry in candidates for label in entry or ()]).dtype.kind == "i"
-    return (lambda v: int(v) if _is_number(v) else v) if whole_numbers else str
+def _kinds(
+    where: str, header: list[str], sample: list[list[str]], decimal: str, columns: Columns, exact: bool
+) -> dict[str, pa.DataType]:
+    """The types of the columns: numbers where the sample has them, but names of bags and labels are text."""
+    roles = find_roles(where, header, columns, exact)
+    text = {*roles.values(), "instance_label", "group"}
+    return {
+        name: pa.string() if name in text or not _numeric(j, sample, decimal) else pa.float64()
+        for j, name in enumerate(header)
+    }
 
 
-def _as_numbers(values: list[str]) -> NDArray[Any]:
-    """Integers if every string is one in its plain form, else the strings."""
-    return (
-        np.array([int(v) for v in values]) if values and all(map(_is_number, values)) else np.array(values, dtype=str)
-    )
-
-
-def _is_number(value: str) -> bool:
-    digits = value.removeprefix("-")
-    plain = digits.isascii() and digits.isdecimal() and len(digits) < 20
-    return plain and str(int(value)) == value and abs(int(value)) < 2**63
+def _options(
+    skip: int, header: list[str], sep: str, decimal: str, kinds: dict[str, pa.DataType], block: int = _BLOCK_BYTES
+) -> dict[str, Any]:
+    """Arguments of Arrow's readers of text."""
+    return {
+        # One thread: only then does an error say which row is at fault.
+        "read_options": pyarrow.csv.ReadOptions(
+            use_threads=False, skip_rows=skip, column_names=header, block_size=block
+        ),
+        "parse_options": pyarrow.csv.ParseOptions(delimiter=sep),
+        "convert_options": pyarrow.csv.ConvertOptions(column_types=kinds, decimal_point=decimal),
+    }

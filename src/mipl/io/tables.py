@@ -1,44 +1,56 @@
-"""Tables of answers: one row per bag, as CSV, JSON lines or Parquet."""
+"""Tables of answers: one row per bag or instance, as CSV, JSON lines, Parquet or an Excel workbook."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mipl.errors import DataError
 from mipl.io.atomic import atomic_path, check_writable, is_stream
+from mipl.io.workbooks import openpyxl
 
-__all__ = ["TABLE_SUFFIXES", "check_table_path", "rows_of", "write_table"]
+__all__ = ["TABLE_SUFFIXES", "check_table_path", "rows_of", "write_table", "write_tables"]
 
 Columns = Mapping[str, Sequence[Any]]
 
 _DECIMALS = 6
+_EXCEL_ROWS = 1_048_576
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  #: characters that a workbook cannot hold
 
 
 def write_table(columns: Columns, path: str | Path) -> Path:
     """Write columns of equal length; the suffix chooses the format, and a stream such as ``-`` gets CSV.
 
-    CSV and JSON lines have numbers with six decimals, Parquet has them in full. In CSV a list is ``a|b``.
+    CSV, JSON lines and Excel have numbers with six decimals, Parquet has them in full. In CSV a list is ``a|b``.
 
     Parameters
     ----------
     columns : mapping from str to sequence
         Column name to the values of all rows.
     path : str or Path
-        Where to write: .csv, .jsonl, .parquet, or ``-`` for standard output.
+        Where to write: .csv, .jsonl, .parquet, .xlsx (needs openpyxl), or ``-`` for standard output.
     """
+    return write_tables([columns], path)
+
+
+def write_tables(chunks: Iterable[Columns], path: str | Path) -> Path:
+    """Write tables with the same columns below each other, as they come, to one file; see `write_table`."""
     check_table_path(path)
     write = TABLE_SUFFIXES.get(Path(path).suffix.lower(), _write_csv)
     with atomic_path(path) as temporary:
-        write(columns, temporary)
+        write(chunks, temporary)
     return Path(path)
 
 
 def check_table_path(path: str | Path) -> None:
     """Refuse a path that no table can be written to, see `mipl.io.atomic.check_writable`."""
     check_writable(path, () if is_stream(path) else TABLE_SUFFIXES)
+    if Path(path).suffix.lower() == ".xlsx":
+        openpyxl()
 
 
 def rows_of(columns: Columns) -> list[dict[str, Any]]:
@@ -47,28 +59,75 @@ def rows_of(columns: Columns) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*rounded, strict=True)]
 
 
-def _write_csv(columns: Columns, path: Path) -> None:
+def _write_csv(chunks: Iterable[Columns], path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        for row in rows_of(columns):
-            writer.writerow(["|".join(map(str, v)) if isinstance(v, list) else v for v in row.values()])
+        for i, columns in enumerate(chunks):
+            if i == 0:
+                writer.writerow(columns)
+            for row in rows_of(columns):
+                writer.writerow(["|".join(map(str, v)) if isinstance(v, list) else v for v in row.values()])
 
 
-def _write_json_lines(columns: Columns, path: Path) -> None:
+def _write_json_lines(chunks: Iterable[Columns], path: Path) -> None:
     with path.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows_of(columns))
+        for columns in chunks:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows_of(columns))
 
 
-def _write_parquet(columns: Columns, path: Path) -> None:
+def _write_parquet(chunks: Iterable[Columns], path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.table({name: pa.array(values) for name, values in columns.items()}), path)
+    writer = None
+    try:
+        for columns in chunks:
+            table = pa.table({name: pa.array(values) for name, values in columns.items()})
+            if writer is None:
+                # Values that are all unknown in the first rows may be names in later ones.
+                kinds = [f.with_type(pa.string()) if pa.types.is_null(f.type) else f for f in table.schema]
+                schema = pa.schema(kinds)
+                writer = pq.ParquetWriter(path, schema)
+            try:
+                writer.write_table(table.cast(schema))
+            except (pa.ArrowInvalid, ValueError) as error:
+                raise DataError(f"later rows are of another kind than the first ({error}); use .csv") from error
+    finally:
+        if writer is not None:
+            writer.close()
 
 
-TABLE_SUFFIXES: dict[str, Callable[[Columns, Path], None]] = {
+def _write_excel(chunks: Iterable[Columns], path: Path) -> None:
+    package = openpyxl()
+    book = package.Workbook(write_only=True)
+    sheet = book.create_sheet("answers")
+    written = 0
+    for columns in chunks:
+        rows: list[Iterable[Any]] = [row.values() for row in rows_of(columns)]
+        written += len(rows)
+        if written >= _EXCEL_ROWS:
+            raise DataError(f"more than {_EXCEL_ROWS:,} rows do not fit into an Excel sheet; use .csv or .parquet")
+        for row in rows if written > len(rows) else [list(columns), *rows]:
+            cells = []
+            for value in row:
+                cell = package.cell.WriteOnlyCell(sheet, _excel_value(value))
+                if isinstance(cell.value, str):
+                    cell.data_type = "s"  # a name such as =A1 is a text, not a formula
+                cells.append(cell)
+            sheet.append(cells)
+    with path.open("wb") as file:
+        book.save(file)
+
+
+def _excel_value(value: Any) -> Any:
+    if isinstance(value, list):
+        value = "|".join(map(str, value))
+    return _CONTROL.sub("\ufffd", value) if isinstance(value, str) else value
+
+
+TABLE_SUFFIXES: dict[str, Callable[[Iterable[Columns], Path], None]] = {
     ".csv": _write_csv,
     ".jsonl": _write_json_lines,
     ".parquet": _write_parquet,
+    ".xlsx": _write_excel,
 }

@@ -39,6 +39,8 @@ def cache_folder() -> Path:
 def local_file(relative: str, sha256: str) -> Path | None:
     """The file ``$MIPL_DATA/relative`` after a check of its content, or None where there is none."""
     folder = os.environ.get("MIPL_DATA")
+    if folder and not Path(folder).is_dir():
+        raise DataError(f"MIPL_DATA is {folder!r}, which is not a folder; correct it, or unset it to download the data")
     if not folder or not (Path(folder) / relative).is_file():
         return None
     path = Path(folder) / relative

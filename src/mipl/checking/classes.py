@@ -1,0 +1,170 @@
+"""What can be wrong with candidate sets, class names and labels."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mipl.io.columns import Columns
+from mipl.io.problems import Problem
+from mipl.io.raw import RawBags
+
+__all__ = ["check_classes", "possible_labels"]
+
+_SHOWN = 5
+#: What may separate labels when it is not the separator that was asked for.
+_SEPARATORS = (",", ";", "/", "|", "+", "&", " and ", "\t")
+#: A class with fewer bags that may be of it teaches little.
+_FEW = 2
+
+
+def check_classes(raw: RawBags, columns: Columns, unlabelled: Sequence[Any] | None = None) -> Iterator[Problem]:
+    """All problems of candidates, classes and labels."""
+    if raw.candidates is None:
+        if unlabelled is None:
+            listed = ", ".join(map(repr, raw.column_names))
+            yield Problem(
+                "no candidates",
+                "error",
+                raw.where,
+                f"there is no column 'candidates' (the columns are {listed})",
+                "say which one it is with candidates=NAME (--candidates NAME); predict and explain need none",
+            )
+        return
+    sets = possible_labels(raw)
+    empty = [i for i, labels in enumerate(sets) if not labels]
+    if empty and unlabelled is None:
+        bags = ", ".join(_place(raw, i) for i in empty[:_SHOWN])
+        more = f" and {len(empty) - _SHOWN} more" if len(empty) > _SHOWN else ""
+        yield Problem(
+            "bag without candidates",
+            "warning",
+            raw.where,
+            f"{len(empty)} of {len(sets)} bags have no candidates, so that any class may be theirs: {bags}{more}",
+            "give each the labels that are possible, or leave the bag out",
+        )
+    counts = Counter(label for labels in sets for label in set(labels))
+    names = list(counts)
+    if len(names) < 2:
+        message = f"there is only one class: {names}" if names else "there is no class at all"
+        yield Problem("one class", "error", raw.where, message, "there must be at least two to tell apart")
+    yield from _unsplit(raw, names, columns)
+    yield from _near_duplicates(raw, names, counts)
+    yield from _labels(raw)
+    yield from _inseparable(raw, sets, names)
+    few = sorted((str(name) for name in names if counts[name] < _FEW), key=str)
+    if few and len(names) >= 2:
+        shown = ", ".join(map(repr, few[:_SHOWN])) + (f" and {len(few) - _SHOWN} more" if len(few) > _SHOWN else "")
+        yield Problem(
+            "rare class",
+            "warning",
+            raw.where,
+            f"candidates of a single bag only: {shown}",
+            "add bags, or merge classes",
+        )
+    if len(names) > 1 and sets and all(len(set(labels)) in (0, len(names)) for labels in sets):
+        message = "every class is a candidate of every bag, so the candidates say nothing"
+        yield Problem("nothing known", "error", raw.where, message, "leave out candidates that can be ruled out")
+
+
+def possible_labels(raw: RawBags) -> list[list[Any]]:
+    """The candidates of each bag, without those of weight zero."""
+    entries = raw.candidates or []
+    return [[k for k, w in e.items() if w] if isinstance(e, dict) else e for e in entries]
+
+
+def _unsplit(raw: RawBags, names: list[Any], columns: Columns) -> Iterator[Problem]:
+    """Class names that are several names, with a separator that was not recognised."""
+    text = {str(name) for name in names}
+    for sep in _SEPARATORS:
+        if sep == columns.candidates_sep:
+            continue
+        joined = {name: [part.strip() for part in name.split(sep)] for name in text if sep in name}
+        joined = {name: parts for name, parts in joined.items() if all(parts) and len(parts) > 1}
+        parts_of = Counter(part for parts in joined.values() for part in set(parts))
+        # A part that is a class elsewhere, or comes in several of these names, shows that they are lists.
+        found = sorted(n for n, parts in joined.items() if any(p in text or parts_of[p] > 1 for p in parts))
+        if found:
+            shown = ", ".join(map(repr, found[:3])) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+            yield Problem(
+                "candidates not separated",
+                "warning",
+                f"{raw.where}: {_bag_of(raw, found[0])}",
+                f"{len(found)} class names look like several: {shown}",
+                f"pass candidates_sep={sep!r} (--candidates-sep {sep!r})",
+            )
+            return
+
+
+def _near_duplicates(raw: RawBags, names: list[Any], counts: Counter[Any]) -> Iterator[Problem]:
+    """Class names that differ in case, blanks or punctuation only."""
+    by_plain: dict[str, list[str]] = {}
+    for name in sorted(map(str, names)):
+        by_plain.setdefault(re.sub(r"[\W_]+", "", name).casefold() or name, []).append(name)
+    for group in by_plain.values():
+        if len(group) > 1:
+            rare = min(group, key=lambda name: counts.get(name, 0))
+            yield Problem(
+                "near-duplicate classes",
+                "warning",
+                f"{raw.where}: {_bag_of(raw, rare)}",
+                f"{' and '.join(map(repr, group))} are different classes, but look like one",
+                "write them alike",
+            )
+
+
+def _labels(raw: RawBags) -> Iterator[Problem]:
+    """True labels that are not among the candidates."""
+    sets = possible_labels(raw)
+    outside = [
+        i
+        for i, (label, labels) in enumerate(zip(raw.labels or [], sets, strict=False))
+        if label is not None and labels and label not in labels
+    ]
+    if outside:
+        i = outside[0]
+        more = f", and so it is in {len(outside) - 1} more bags" if len(outside) > 1 else ""
+        yield Problem(
+            "label outside the candidates",
+            "warning",
+            f"{raw.where}: {_place(raw, i)}",
+            f"the label {(raw.labels or [])[i]!r} is not among the candidates {list(sets[i])}{more}",
+            "add it to the candidates or correct the label",
+        )
+
+
+def _inseparable(raw: RawBags, sets: list[list[Any]], names: list[Any]) -> Iterator[Problem]:
+    """Classes that are candidates of exactly the same bags: no method can tell them apart."""
+    members: dict[Any, list[int]] = {name: [] for name in names}
+    for i, labels in enumerate(sets):
+        for label in set(labels):
+            members[label].append(i)
+    together: dict[tuple[int, ...], list[Any]] = {}
+    for name, bags in members.items():
+        together.setdefault(tuple(bags), []).append(name)
+    for shared, group in together.items():
+        if len(group) > 1 and len(shared) > 1:
+            shown = " and ".join(repr(name) for name in sorted(group, key=str)[:_SHOWN])
+            yield Problem(
+                "always together",
+                "warning",
+                raw.where,
+                f"{shown} are candidates of the same {len(shared)} bags always, so nothing tells them apart",
+                "add bags with only one of them, or merge them into one class",
+            )
+
+
+def _place(raw: RawBags, i: int) -> str:
+    line = "" if raw.lines is None else f" (line {raw.lines[raw.offsets[i]]})"
+    file = "" if raw.files is None else f" of {raw.files[i]}"
+    return f"bag {raw.bag_ids[i].item()!r}{line}{file}"
+
+
+def _bag_of(raw: RawBags, name: str) -> str:
+    """The first bag with a candidate."""
+    for i, labels in enumerate(raw.candidates or []):
+        if name in map(str, labels):
+            return _place(raw, i)
+    return ""

@@ -1,0 +1,136 @@
+"""What can be wrong with instances and their features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipl.io.columns import Columns, non_feature
+from mipl.io.problems import Problem
+from mipl.io.raw import RawBags
+
+__all__ = ["check_instances"]
+
+#: How much larger the largest spread of a feature is than the middle one before we call it wildly scaled.
+_WILD = 1e4
+_SHOWN = 5
+_GUESSES = ("a running index", "an id by its name", "it has no name")
+
+
+def check_instances(raw: RawBags, columns: Columns) -> Iterator[Problem]:
+    """All problems of values, features and duplicates."""
+    yield from _bad_cells(raw, columns)
+    yield from _odd_columns(raw)
+    yield from _odd_features(raw)
+    yield from _duplicates(raw)
+
+
+def _bad_cells(raw: RawBags, columns: Columns) -> Iterator[Problem]:
+    """One problem per column and kind, with the first places."""
+    groups: dict[tuple[str, int], list[tuple[int, Problem]]] = {}
+    for row, column in raw.bad_cells().tolist():
+        problem = raw.cell_problem(row, column)
+        groups.setdefault((problem.kind, column), []).append((row, problem))
+    for (kind, column), found in groups.items():
+        first = found[0][1]
+        mended = columns.missing is not None and kind != "value too large"
+        if len(found) == 1:
+            message = first.message
+        else:
+            places = ", ".join(raw.place(row).partition(": ")[2] for row, _ in found[1:_SHOWN])
+            more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+            message = f"{first.message}, and so are {len(found) - 1} more of {raw.feature(column)}: {places}{more}"
+        remedy = f"missing={columns.missing!r} takes care of it" if mended else first.remedy
+        yield Problem(kind, "note" if mended else "error", first.where, message, remedy)
+
+
+def _odd_columns(raw: RawBags) -> Iterator[Problem]:
+    """Columns that were left out, and features that look like an id or an index."""
+    for name, why in raw.roles.left_out.items():
+        if why in _GUESSES:  # a text cannot be a feature, and what the user asked for needs no remark
+            yield Problem(
+                "column left out",
+                "note",
+                f"{raw.where}: column {name!r}",
+                f"is no feature: {why}",
+                f"pass features=[...] with {name!r} (--features) if it is one, ignore={name!r} (--ignore) if not",
+            )
+    for j, name in enumerate(raw.feature_names or ()):
+        looks = non_feature(name, raw.values[:, j])
+        if looks is not None:
+            yield Problem(
+                "looks like an id",
+                "warning",
+                f"{raw.where}: column {name!r}",
+                f"is taken as a feature, but looks like {looks}",
+                f"leave it out with ignore={name!r} (--ignore {name!r})",
+            )
+
+
+def _odd_features(raw: RawBags) -> Iterator[Problem]:
+    """Features that say nothing, and features on wildly different scales."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        finite = np.where(np.isfinite(raw.values), raw.values, np.nan).astype(np.float64)
+    known: NDArray[np.bool_] = np.asarray(np.isfinite(finite).any(axis=0))
+    low, high = np.full(len(known), np.nan), np.full(len(known), np.nan)
+    low[known], high[known] = np.nanmin(finite[:, known], axis=0), np.nanmax(finite[:, known], axis=0)
+    constant = np.flatnonzero(low == high)
+    image = len(raw.instance_shape or ()) > 1
+    if len(constant) == len(known) and len(raw.values) > 1:
+        yield Problem(
+            "nothing differs", "error", raw.where, "all instances are the same", "check what was taken as features"
+        )
+    elif len(constant) and not image and len(raw.values) > 1:
+        names = _listed([raw.feature(int(j)) for j in constant])
+        remedy = "" if raw.feature_names is None else f"leave out with ignore={raw.feature_names[int(constant[0])]!r}"
+        yield Problem("constant feature", "warning", raw.where, f"{names}: the same value everywhere", remedy)
+    with np.errstate(over="ignore"):
+        spread = (high - low)[known & (high > low)]
+    if len(spread) > 1 and not image:
+        middle = float(np.median(spread))
+        wild = np.flatnonzero(known & (high > low) & ((high - low) > _WILD * middle))
+        if len(wild):
+            names = _listed([raw.feature(int(j)) for j in wild])
+            j = int(wild[0])
+            message = (
+                f"{names}: runs from {low[j]:.3g} to {high[j]:.3g}, the middle feature over a range of {middle:.3g}"
+            )
+            yield Problem("wildly scaled", "warning", raw.where, message, "rescale the features, or take its logarithm")
+
+
+def _duplicates(raw: RawBags) -> Iterator[Problem]:
+    """Bags with the same instances, and instances that come twice in one bag."""
+    values = np.ascontiguousarray(raw.values)
+    rows = [row.tobytes() for row in values]
+    seen: dict[Any, int] = {}
+    same: list[tuple[int, int]] = []
+    twice: list[int] = []
+    for i, (start, end) in enumerate(zip(raw.offsets[:-1].tolist(), raw.offsets[1:].tolist(), strict=True)):
+        content = rows[start:end]
+        if len(set(content)) < len(content):
+            twice.append(i)
+        key = tuple(sorted(content))
+        if key in seen:
+            same.append((seen[key], i))
+        else:
+            seen[key] = i
+    if same:
+        first, second = same[0]
+        more = f", and {len(same) - 1} more such pairs" if len(same) > 1 else ""
+        message = f"bags {_id(raw, first)} and {_id(raw, second)} have the same instances{more}"
+        remedy = "remove one of them, or keep them in one group so that they are not split"
+        yield Problem("duplicated bag", "warning", raw.where, message, remedy)
+    if twice:
+        names = _listed([f"bag {_id(raw, i)}" for i in twice])
+        yield Problem("duplicated instance", "note", raw.where, f"{names}: an instance comes twice", "")
+
+
+def _id(raw: RawBags, i: int) -> str:
+    return repr(raw.bag_ids[i].item())
+
+
+def _listed(names: list[str], most: int = _SHOWN) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

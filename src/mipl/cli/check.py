@@ -1,0 +1,40 @@
+"""``mipl check``: everything that is wrong or odd in files, before anything is fitted."""
+
+from __future__ import annotations
+
+import typer
+
+from mipl.cli.files import FilesArgument, Reading, reads_files
+from mipl.cli.output import JsonOption, QuietOption, print_json, print_table, say, working
+
+__all__ = ["check"]
+
+
+@reads_files
+def check(
+    file: FilesArgument,
+    reading: Reading,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """List all problems of a data set at once, each with what mends it; exit code 1 if they stop a fit."""
+    from mipl.checking import check as check_source
+
+    with working("checking", quiet or json):
+        report = check_source(file, **reading.given())
+    if json:
+        print_json(report.to_dict())
+    else:
+        for remark in report.remarks:
+            say(remark, quiet)
+        for problem in report.problems:
+            typer.echo(f"{problem.severity}: {problem}")
+        if report.summary and not quiet:
+            print_table(
+                "", ("class", "candidate of bags"), sorted(report.summary["candidate_of"].items(), key=lambda e: -e[1])
+            )
+            sizes = ", ".join(f"{k}: {n} bags" for k, n in report.summary["candidate_sizes"].items())
+            typer.echo(f"candidates per bag: {sizes}")
+        typer.echo(report.verdict)
+    if not report.usable:
+        raise typer.Exit(1)

@@ -1,0 +1,125 @@
+"""The options of every command that reads files, in one place."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mipl.cli.output import say, working
+
+if TYPE_CHECKING:
+    from mipl.io.columns import Columns
+    from mipl.io.raw import Loaded
+
+__all__ = ["FilesArgument", "Reading", "reads_files"]
+
+FilesArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE",
+        help="Data set files (.csv, .tsv, .parquet, .feather, .jsonl, .xlsx, .npz, .mat; text also .gz, .bz2, .xz, "
+        ".zst), patterns, folders of files or images, - for standard input, or the name of a data set.",
+    ),
+]
+
+_PANEL = "What the columns are"
+_IMAGES = "Folders of images"
+
+
+def _option(kind: Any, name: str, text: str, panel: str = _PANEL, **more: Any) -> Any:
+    return Annotated[kind, typer.Option(name, help=text, rich_help_panel=panel, **more)]
+
+
+_OPTIONS: dict[str, Any] = {
+    "bag": _option(str | None, "--bag", "Column that names the bag of each row. Default: bag_id."),
+    "candidates": _option(str | None, "--candidates", "Column of candidate labels, a|b. Default: candidates."),
+    "label": _option(str | None, "--label", "Column of true labels, to compare with. Default: label, if there is one."),
+    "features": _option(
+        list[str] | None,
+        "--features",
+        "Feature columns, by name or pattern such as 'mfcc_*'; may be repeated. Default: all columns of numbers but "
+        "those that are obviously an index or an id.",
+    ),
+    "ignore": _option(list[str] | None, "--ignore", "Columns to leave out, by name or pattern; may be repeated."),
+    "instance_id": _option(str | None, "--instance-id", "Column that names each instance."),
+    "sep": _option(str | None, "--sep", "Separator of a text file: ',' ';' or tab. Default: detected."),
+    "decimal": _option(str | None, "--decimal", "Decimal mark of a text file: '.' or ','. Default: detected."),
+    "missing": _option(
+        str | None,
+        "--missing",
+        "Missing values: drop (leave out the instance) or mean (of the column). Default: an error.",
+        metavar="drop|mean",
+    ),
+    "candidates_sep": _option(str, "--candidates-sep", "Separator of the labels in a candidates cell."),
+    "table": _option(
+        Path | None, "--table", "Table of candidates of a folder of images. Default: the only one in it.", _IMAGES
+    ),
+    "patch": _option(
+        int | None, "--patch", "Side in pixels of the patches that an image is cut into. Default: 32.", _IMAGES
+    ),
+    "size": _option(int | None, "--size", "Side to which images are resized first. Default: as they are.", _IMAGES),
+}
+_DEFAULTS = {**dict.fromkeys(_OPTIONS), "candidates_sep": "|"}
+_IMAGE_OPTIONS = ("table", "patch", "size")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a command was asked to read its files."""
+
+    options: dict[str, Any]
+
+    def columns(self) -> Columns:
+        """What was said about the columns."""
+        from mipl.io.columns import Columns
+
+        return Columns(**{k: v or None for k, v in self.options.items() if k not in _IMAGE_OPTIONS})  # type: ignore[arg-type]
+
+    def given(self) -> dict[str, Any]:
+        """The options that were given, as `mipl.load` and `mipl.check` take them."""
+        return {name: value for name, value in self.options.items() if value and value != _DEFAULTS[name]}
+
+    def images(self) -> dict[str, Any]:
+        """What was said about folders of images."""
+        return {k: self.options[k] for k in _IMAGE_OPTIONS}
+
+    def load(
+        self, files: Sequence[str], quiet: bool, unlabelled: Sequence[Any] | None = None, **options: Any
+    ) -> Loaded:
+        """Read the data, and say how the columns were taken."""
+        from mipl.loading import load_with_ids
+
+        with working(f"reading {', '.join(files[:3])}", quiet):
+            loaded = load_with_ids(list(files), self.columns(), unlabelled, self.images(), **options)
+        # With -v the library's own log says so.
+        if not logging.getLogger("mipl").isEnabledFor(logging.INFO):
+            for remark in loaded.remarks:
+                say(remark, quiet)
+        return loaded
+
+
+def reads_files(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of files; it gets them as the argument `reading`, a `Reading`."""
+    own = inspect.signature(command, eval_str=True)
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_DEFAULTS[name], annotation=kind)
+        for name, kind in _OPTIONS.items()
+    ]
+    kept = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own.parameters.values() if p.name != "reading"]
+
+    @functools.wraps(command)
+    def with_options(**given: Any) -> None:
+        options = {name: given.pop(name) for name in _OPTIONS}
+        command(reading=Reading(options), **given)
+
+    with_options.__signature__ = inspect.Signature([*kept, *added])  # type: ignore[attr-defined]
+    with_options.__annotations__ = {p.name: p.annotation for p in [*kept, *added]}
+    del with_options.__wrapped__
+    return with_options

@@ -1,0 +1,256 @@
+"""Which column of a table is what: as the user says, else by name and content."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipl.errors import DataError, ParameterError
+
+__all__ = [
+    "KNOWN_COLUMNS",
+    "Columns",
+    "Roles",
+    "absent",
+    "find_roles",
+    "has_role_name",
+    "non_feature",
+    "pick",
+    "taken_names",
+]
+
+#: Columns with a meaning of their own; all others may be features.
+KNOWN_COLUMNS = ("bag_id", "candidates", "label", "instance_label", "group")
+_ROLES = {"bag": "bag_id", "candidates": "candidates", "label": "label"}
+#: Other spellings, compared without case, blanks and punctuation.
+_SPELLINGS = {
+    "bag": ("bagid", "bag", "bagname", "bagnumber"),
+    "candidates": ("candidates", "candidate", "candidatelabels", "candidateset", "candidatelabelset"),
+    "label": ("label", "truelabel", "baglabel"),
+}
+_INDEX_NAME = re.compile(r"(unnamed.*|index|indexlevel\d*|id|row|rowid|rowname|rownames|rownumber|nr|no)")
+_ID_NAME = re.compile(r".*[_ .-]id|.*[a-z]I[dD]|id", re.DOTALL)
+#: So many rows that run 0, 1, 2, ... are no coincidence.
+_RUNNING_ROWS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """What a user says about the columns of a file.
+
+    Parameters
+    ----------
+    bag : str, default=None
+        The column that names the bag of each row; None looks for ``bag_id``.
+    candidates : str, default=None
+        The column of candidate labels; None looks for ``candidates``.
+    label : str, default=None
+        The column of true labels, for evaluation; None takes ``label`` where there is one.
+    features : str or sequence of str, default=None
+        The feature columns, by name or pattern (``"mfcc_*"``); None takes all numeric columns that are not obviously
+        something else.
+    ignore : str or sequence of str, default=None
+        Columns that are left out, by name or pattern.
+    instance_id : str, default=None
+        The column that names each instance.
+    sep : str, default=None
+        What separates the columns of a text file; None detects comma, semicolon or tab.
+    decimal : str, default=None
+        The decimal mark of a text file, ``"."`` or ``","``; None detects it.
+    missing : str, default=None
+        What to do with missing values: ``"drop"`` leaves out the instance, ``"mean"`` fills in the column's mean,
+        None refuses them.
+    candidates_sep : str, default="|"
+        What separates the labels in a candidates cell.
+    """
+
+    bag: str | None = None
+    candidates: str | None = None
+    label: str | None = None
+    features: str | Sequence[str] | None = None
+    ignore: str | Sequence[str] | None = None
+    instance_id: str | None = None
+    sep: str | None = None
+    decimal: str | None = None
+    missing: str | None = None
+    candidates_sep: str = "|"
+
+    def __post_init__(self) -> None:
+        if self.missing not in (None, "drop", "mean"):
+            raise ParameterError(f"missing={self.missing!r}; it must be 'drop', 'mean' or None")
+        if self.decimal not in (None, ".", ","):
+            raise ParameterError(f"decimal={self.decimal!r}; it must be '.', ',' or None")
+        if self.sep is not None:
+            spelled = {"\\t": "\t", "tab": "\t"}.get(self.sep, self.sep)
+            if len(spelled) != 1 or spelled in '"\r\n':
+                raise ParameterError(f"sep={self.sep!r}; it must be one character, such as ';' or 'tab'")
+            object.__setattr__(self, "sep", spelled)
+        if not self.candidates_sep:
+            raise ParameterError("candidates_sep is empty; it must be what stands between two labels, such as '|'")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a table were taken for."""
+
+    bag: str | None = None
+    candidates: str | None = None
+    label: str | None = None
+    instance_id: str | None = None
+    features: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)  #: column -> why
+
+    @property
+    def usual(self) -> bool:
+        """Whether the columns have their usual names and none was left out, so that there is nothing to say."""
+        named = {"bag": self.bag, "candidates": self.candidates, "label": self.label}
+        own = all(name in (None, _ROLES[role]) for role, name in named.items())
+        return own and self.instance_id is None and not self.left_out
+
+    def remark(self) -> str:
+        """One line that says what was taken and what was left out."""
+        parts = [
+            f"{what} {name!r}"
+            for what, name in (
+                ("bags by", self.bag),
+                ("candidates", self.candidates),
+                ("label", self.label),
+                ("instances by", self.instance_id),
+            )
+            if name is not None
+        ]
+        if self.features:
+            shown = ", ".join(map(repr, self.features[:4])) + (", ..." if len(self.features) > 4 else "")
+            word = "feature" if len(self.features) == 1 else "features"
+            parts.append(f"{len(self.features)} {word} {shown}")
+        text = "; ".join(parts)
+        if self.left_out:
+            text += "; left out: " + ", ".join(f"{name!r} ({why})" for name, why in self.left_out.items())
+        return text
+
+
+def find_roles(where: str, names: Sequence[str], columns: Columns, exact: bool = False) -> dict[str, str | None]:
+    """Find the bag, candidates, label and instance id columns by their names.
+
+    Parameters
+    ----------
+    where : str
+        What an error calls the file.
+    names : sequence of str
+        The columns of the table.
+    columns : Columns
+        What the user says; a name that is not there is an error.
+    exact : bool, default=False
+        Whether other spellings of the usual names do not count, as in files that mipl wrote.
+    """
+    found: dict[str, str | None] = {}
+    for role, usual in _ROLES.items():
+        given = getattr(columns, role)
+        if given is not None:
+            found[role] = pick(where, names, given, role)
+        elif usual in names:
+            found[role] = usual
+        else:
+            spelled = [] if exact else [n for n in names if has_role_name(n, role)]
+            found[role] = spelled[0] if len(spelled) == 1 else None
+    found["instance_id"] = (
+        None if columns.instance_id is None else pick(where, names, columns.instance_id, "instance_id")
+    )
+    given_roles: dict[str, str] = {}
+    for role in (*_ROLES, "instance_id"):
+        name = found[role]
+        if name is None:
+            continue
+        # bag="file", label="species", candidates="species": bags whose label is known, as in ordinary learning.
+        if name in given_roles and {role, given_roles[name]} != {"candidates", "label"}:
+            raise DataError(f"{where}: the column {name!r} cannot be both {given_roles[name]} and {role}")
+        given_roles[name] = role
+    return found
+
+
+def has_role_name(name: str, role: str | None = None) -> bool:
+    """Whether a name is a spelling of a column with a role of its own."""
+    plain = _plain(name)
+    return any(plain in spellings for r, spellings in _SPELLINGS.items() if role in (None, r))
+
+
+def pick(where: str, names: Sequence[str], given: str, role: str) -> str:
+    """The column that the user names; a name that is not there is an error with the nearest ones."""
+    if given in names:
+        return given
+    raise DataError(
+        f"{where} has no column {given!r}; {_suggestion(given, names)}its columns are {_listed(names)}; "
+        f"pass {role}=NAME (on the command line --{role.replace('_', '-')} NAME)"
+    )
+
+
+def absent(where: str, names: Sequence[str], *roles: str) -> DataError:
+    """The error for columns that were neither named nor found."""
+    usual = " and no column ".join(repr(_ROLES[role]) for role in roles)
+    python = ", ".join(f"{role}=NAME" for role in roles)
+    options = " ".join(f"--{role} NAME" for role in roles)
+    return DataError(
+        f"{where} has no column {usual}; {_suggestion(_ROLES[roles[0]], names)}its columns are {_listed(names)}; "
+        f"say which it is with {python} (on the command line {options})"
+    )
+
+
+def taken_names(where: str, names: Sequence[str], patterns: str | Sequence[str], option: str) -> list[str]:
+    """The columns that a user's names and patterns stand for, in the user's order."""
+    found: list[str] = []
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        if pattern in names:
+            some = [pattern]
+        elif any(c in pattern for c in "*?[") and (match := [n for n in names if fnmatchcase(n, pattern)]):
+            some = match
+        elif "," in pattern:
+            parts = [part.strip() for part in pattern.split(",")]
+            some = taken_names(where, names, [part for part in parts if part], option)
+        else:
+            pick(where, names, pattern, option)
+            some = []
+        found += [name for name in some if name not in found]
+    return found
+
+
+def non_feature(name: str, values: NDArray[np.floating[Any]]) -> str | None:
+    """Why a numeric column (n,) is no feature, or None where it may be one.
+
+    >>> non_feature("Unnamed: 0", np.arange(3.0))
+    'a running index'
+    >>> non_feature("recording_id", np.array([7.0, 7.0, 9.0]))
+    'an id by its name'
+    >>> non_feature("width", np.array([1.5, 2.5, 2.0]))
+    """
+    n = len(values)
+    unnamed = not name.strip() or _plain(name).startswith("unnamed")
+    indexed = unnamed or _INDEX_NAME.fullmatch(_plain(name)) is not None
+    if n and (indexed or n >= _RUNNING_ROWS) and (values[0] in (0, 1)) and (np.diff(values) == 1).all():
+        return "a running index"
+    if _ID_NAME.fullmatch(name):
+        return "an id by its name"
+    if unnamed:
+        return "it has no name"
+    return None
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name).lower()
+
+
+def _suggestion(given: str, names: Iterable[str]) -> str:
+    by_plain = {_plain(name): name for name in names}
+    close = get_close_matches(_plain(given), by_plain, n=1, cutoff=0.6)
+    return f"did you mean {by_plain[close[0]]!r}? " if close else ""
+
+
+def _listed(names: Sequence[str], most: int = 12) -> str:
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(repr, names[:most])) + rest

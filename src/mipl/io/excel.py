@@ -1,0 +1,62 @@
+"""Excel workbooks: the first sheet with one row per instance, as in CSV; needs openpyxl."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import Any
+
+import pyarrow as pa
+
+from mipl.errors import DataError
+from mipl.io.columns import Columns
+from mipl.io.raw import RawBags
+from mipl.io.tabular import from_table
+from mipl.io.workbooks import openpyxl
+
+__all__ = ["read"]
+
+
+def read(data: bytes, where: str, columns: Columns) -> RawBags:
+    """Read bags from the first sheet of a workbook.
+
+    Parameters
+    ----------
+    data : bytes
+        The content of the file.
+    where : str
+        What errors call the file.
+    columns : Columns
+        What the user says about the columns.
+    """
+    package = openpyxl()
+    try:
+        book = package.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        rows = [list(row) for row in book.worksheets[0].iter_rows(values_only=True)]
+    except (zipfile.BadZipFile, KeyError, ValueError, OSError, IndexError, EOFError) as error:
+        raise DataError(f"{where} is damaged or not an .xlsx workbook ({error})") from error
+    top = next((i for i, row in enumerate(rows) if any(cell is not None for cell in row)), None)
+    if top is None:
+        raise DataError(f"{where}: the first sheet is empty; its first row must name the columns")
+    width = max(j for row in rows for j, cell in enumerate(row) if cell is not None) + 1
+    header = [_name(cell, j) for j, cell in enumerate([*rows[top], *[None] * width][:width])]
+    body = [[*row, *[None] * width][:width] for row in rows[top + 1 :]]
+    arrays = [_array([row[j] for row in body]) for j in range(width)]
+    table = pa.Table.from_arrays(arrays, names=header)
+    # A cell is a number or a text by its type, but names of bags and labels may be numbers: 7.0 is 7.
+    return from_table(table, where, columns, top=top + 2, text=True, decimal=columns.decimal or ".")
+
+
+def _name(cell: Any, j: int) -> str:
+    return f"Unnamed: {j}" if cell is None or not str(cell).strip() else str(cell).strip()
+
+
+def _array(cells: list[Any]) -> pa.Array:
+    """Numbers where all cells are, else text; dates and truth values as Excel shows them."""
+    if all(cell is None or isinstance(cell, bool | int | float) for cell in cells):
+        return pa.array([None if cell is None else float(cell) for cell in cells], pa.float64())
+    return pa.array([None if cell is None else _text(cell) for cell in cells], pa.string())
+
+
+def _text(cell: Any) -> str:
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)

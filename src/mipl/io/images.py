@@ -1,0 +1,194 @@
+"""Folders of images: one bag per image, cut into patches, or one folder per bag, each image an instance.
+
+The candidates come from a table with one row per bag: the bag (file or folder name, with or without the suffix) and its
+candidates. Pixels are divided by 255. Images are grey where all of them are, else (height, width, 3).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipl.errors import DataError
+from mipl.io.columns import Columns, Roles, absent, find_roles
+from mipl.io.csv import read_rows
+from mipl.io.labels import candidate_cell, label_cell, restore_numbers
+from mipl.io.raw import RawBags
+
+__all__ = ["IMAGE_SUFFIXES", "is_image_folder", "read"]
+
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
+_PATCH = 32
+
+
+def is_image_folder(folder: Path) -> bool:
+    """Whether a folder holds images, or folders of images."""
+    return bool(_images(folder)) or any(_images(each) for each in folder.iterdir() if each.is_dir())
+
+
+def read(
+    folder: Path,
+    columns: Columns | None = None,
+    *,
+    table: Path | None = None,
+    patch: int | None = None,
+    size: int | None = None,
+) -> RawBags:
+    """Read bags from a folder of images.
+
+    Parameters
+    ----------
+    folder : Path
+        Images in it are one bag each; folders in it are one bag each, their images the instances.
+    columns : Columns, default=None
+        Which columns of the table are bag, candidates and label.
+    table : Path, default=None
+        The table of candidates; None takes the only table in the folder, where there is one.
+    patch : int, default=32
+        Height and width in pixels of the patches that an image is cut into; what is left at the edges is cut off.
+    size : int, default=None
+        Height and width to which images are resized first; None leaves them as they are.
+    """
+    columns = columns or Columns()
+    files = _images(folder)
+    bags = {file.name: [file] for file in files}
+    if not files:
+        bags = {each.name: found for each in sorted(folder.iterdir()) if each.is_dir() and (found := _images(each))}
+    if not bags:
+        raise DataError(f"{folder} has no images ({', '.join(IMAGE_SUFFIXES)}) and no folders of images")
+    for option, value in (("patch", patch), ("size", size)):
+        if value is not None and value < 1:
+            raise DataError(f"{option}={value}; it must be a number of pixels from 1")
+    opened = {name: [_open(file, size) for file in found] for name, found in bags.items()}
+    colour = any(pixels.ndim == 3 for found in opened.values() for pixels in found)
+    parts, ids = [], []
+    for name, pixels_of in opened.items():
+        pictures = [_coloured(pixels) if colour else pixels for pixels in pixels_of]
+        if files:
+            cut, names = _patches(folder / name, pictures[0], patch or _PATCH)
+        else:
+            cut, names = _stacked(pictures, bags[name]), [file.name for file in bags[name]]
+        parts.append(cut)
+        ids += names
+    first = next(iter(opened))
+    for name, part in zip(opened, parts, strict=True):
+        if part.shape[1:] != parts[0].shape[1:]:
+            raise DataError(
+                f"{folder}: {name} has images of {_shape(part.shape[1:])} pixels, {first} of "
+                f"{_shape(parts[0].shape[1:])}; pass size=N (--size N) to resize all of them"
+            )
+    flat = np.concatenate([part.reshape(len(part), -1) for part in parts])
+    sets, labels, remarks = _side_table(folder, table, list(bags), columns)
+    return RawBags(
+        where=str(folder),
+        name=folder.resolve().name,
+        values=flat,
+        offsets=np.concatenate([[0], np.cumsum([len(part) for part in parts])]),
+        bag_ids=np.array(list(bags)),
+        candidates=sets,
+        labels=labels,
+        instance_ids=np.array(ids),
+        instance_shape=parts[0].shape[1:],
+        roles=Roles(),
+        remarks=[
+            f"{folder}: {len(bags)} bags, "
+            + (f"one per image, cut into patches of {_shape(parts[0].shape[1:])}" if files else "one per folder"),
+            *remarks,
+        ],
+    )
+
+
+def _images(folder: Path) -> list[Path]:
+    return sorted(f for f in folder.iterdir() if f.suffix.lower() in IMAGE_SUFFIXES and f.is_file())
+
+
+def _open(file: Path, size: int | None) -> NDArray[np.float32]:
+    """Pixels (h, w) or (h, w, 3), from 0 to 1."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(file) as image:
+            deep = image.mode in ("I;16", "I", "F")
+            picture: Any = image if image.mode in ("L", "I;16", "I", "F") else image.convert(_mode(image.mode))
+            if size is not None:
+                picture = picture.resize((size, size))
+            pixels = np.asarray(picture, dtype=np.float32)
+    except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
+        raise DataError(f"{file} cannot be read as an image ({error})") from error
+    return pixels / (np.float32(65535) if deep and pixels.max(initial=0) > 255 else np.float32(255))
+
+
+def _mode(mode: str) -> str:
+    return "L" if mode in ("1", "LA") else "RGB"
+
+
+def _coloured(pixels: NDArray[np.float32]) -> NDArray[np.float32]:
+    return pixels if pixels.ndim == 3 else np.repeat(pixels[..., None], 3, axis=2)
+
+
+def _patches(file: Path, pixels: NDArray[np.float32], patch: int) -> tuple[NDArray[np.float32], list[str]]:
+    """All patches (n, p, p[, 3]) of an image row by row, and where each one is: ``y0x32``."""
+    down, across = pixels.shape[0] // patch, pixels.shape[1] // patch
+    if not down or not across:
+        raise DataError(
+            f"{file} has {_shape(pixels.shape)} pixels, which is less than one patch of {patch}; "
+            f"pass a smaller patch=N (--patch N) or resize with size=N (--size N)"
+        )
+    rest = pixels.shape[2:]
+    cut = pixels[: down * patch, : across * patch].reshape(down, patch, across, patch, *rest).swapaxes(1, 2)
+    names = [f"y{i * patch}x{j * patch}" for i in range(down) for j in range(across)]
+    return cut.reshape(down * across, patch, patch, *rest), names
+
+
+def _stacked(pictures: list[NDArray[np.float32]], files: list[Path]) -> NDArray[np.float32]:
+    for pixels, file in zip(pictures, files, strict=True):
+        if pixels.shape != pictures[0].shape:
+            raise DataError(
+                f"{file} has {_shape(pixels.shape)} pixels, {files[0].name} {_shape(pictures[0].shape)}; "
+                "pass size=N (--size N) to resize all of them"
+            )
+    return np.stack(pictures)
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))
+
+
+def _side_table(
+    folder: Path, table: Path | None, bags: list[str], columns: Columns
+) -> tuple[list[list[Any]] | None, list[Any] | None, list[str]]:
+    """Candidates and labels of the bags from a table with one row per bag."""
+    if table is None:
+        tables = sorted(f for f in folder.iterdir() if f.suffix.lower() in (".csv", ".tsv"))
+        if len(tables) != 1:
+            if tables:
+                raise DataError(f"{folder} has {len(tables)} tables; say which one has the candidates with table=FILE")
+            return None, None, []
+        table = tables[0]
+    if not table.is_file():
+        raise DataError(f"no such file: {table}")
+    header, rows = read_rows(table.read_bytes(), str(table), columns)
+    roles = find_roles(str(table), header, columns)
+    bag = roles["bag"] or next((n for n in header if n.lower() in ("file", "filename", "file_name", "image")), None)
+    if bag is None:
+        raise absent(str(table), header, "bag")
+    if roles["candidates"] is None:
+        raise absent(str(table), header, "candidates")
+    by_bag = {row[bag]: row for row in rows}
+    sets: list[Any] = []
+    labels: list[Any] = []
+    for name in bags:
+        row = by_bag.pop(name, None) or by_bag.pop(Path(name).stem, None) or {}
+        sets.append(candidate_cell(row.get(roles["candidates"]), columns.candidates_sep, bag=name))
+        labels.append(label_cell(row.get(roles["label"])) if roles["label"] else None)
+    if not any(sets):
+        raise DataError(
+            f"{table}: no row of the column {bag!r} names a bag of {folder}, for example {bags[0]!r}; "
+            "its cells must be the names of the files or folders"
+        )
+    remarks = [f"{table}: {len(by_bag)} rows name no image, for example {next(iter(by_bag))!r}"] if by_bag else []
+    turned, named = restore_numbers(sets, labels)
+    return turned, named if roles["label"] else None, remarks

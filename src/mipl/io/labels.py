@@ -1,0 +1,107 @@
+"""Cells of candidates and labels: lists, ``a|b``, Python's and NumPy's way of printing a list, numbers."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipl.votes import read_entry
+
+__all__ = ["as_numbers", "candidate_cell", "is_number", "label_cell", "map_labels", "restore_numbers"]
+
+_QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
+
+
+def candidate_cell(
+    value: Any, sep: str = "|", printed_lists: bool = True, bag: str = "a bag", classes: Collection[str] | None = None
+) -> list[Any] | dict[Any, float]:
+    """The labels of one cell, or labels with their weights; an empty list where the cell is empty.
+
+    Parameters
+    ----------
+    value : str, int, float, list, dict or None
+        What the cell holds.
+    sep : str, default="|"
+        What separates labels in a text.
+    printed_lists : bool, default=True
+        Whether ``"['a', 'b']"``, as pandas writes a column of lists, is read as a list.
+    bag : str, default="a bag"
+        What an error calls the bag.
+    classes : collection of str, default=None
+        The names of the classes where they are known, see `mipl.votes.read_entry`.
+
+    Examples
+    --------
+    >>> candidate_cell("owl | wren"), candidate_cell("['owl', 'wren']"), candidate_cell(["owl"]), candidate_cell(None)
+    (['owl', 'wren'], ['owl', 'wren'], ['owl'], [])
+    >>> candidate_cell("owl:3|wren:1")
+    {'owl': 3.0, 'wren': 1.0}
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        if printed_lists and len(text) > 1 and text[0] + text[-1] in ("[]", "{}", "()"):
+            found = _printed_list(text)
+            if found is not None:
+                return found
+        return read_entry(bag, text.replace(sep, "|"), classes) or []
+    if isinstance(value, list | tuple | set | np.ndarray):
+        if len(value) and all(isinstance(each, tuple) for each in value):  # a map, as Arrow gives it
+            return read_entry(bag, dict(value)) or []
+        return [label for each in value if (label := label_cell(each)) is not None]
+    return read_entry(bag, label_cell(value) if isinstance(value, float) else value, classes) or []
+
+
+def label_cell(value: Any) -> Any:
+    """One label, None where it is unknown; 3.0 stands for 3, as spreadsheets and pandas write integers."""
+    if value is None or (isinstance(value, float) and value != value):
+        return None
+    if isinstance(value, str):
+        return value.strip() or None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _printed_list(text: str) -> list[Any] | None:
+    names = [a or b for a, b in _QUOTED.findall(text)]
+    if names and not _QUOTED.sub("", text[1:-1]).strip(" ,\n"):
+        return names  # NumPy prints no commas, which Python would read as one long name
+    try:
+        found = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    plain = isinstance(found, list | tuple | set) and all(isinstance(v, str | int) for v in found)
+    return list(found) if plain else None
+
+
+def restore_numbers(entries: list[Any], labels: list[Any] | None) -> tuple[list[Any], list[Any] | None]:
+    """Turn labels that were text in a file of text into integers, if every candidate is one in its plain form."""
+    flat = [label for entry in entries for label in entry]
+    if not flat or not all(isinstance(v, str) and is_number(v) for v in flat):
+        return entries, labels
+    turned = None if labels is None else [int(v) if isinstance(v, str) and is_number(v) else v for v in labels]
+    return [map_labels(entry, int) for entry in entries], turned
+
+
+def map_labels(entry: Any, change: Callable[[Any], Any]) -> Any:
+    """Change the labels of one bag, be they a list or have weights."""
+    if isinstance(entry, dict):
+        return {change(label): weight for label, weight in entry.items()}
+    return [change(label) for label in entry]
+
+
+def as_numbers(values: Sequence[str]) -> NDArray[Any]:
+    """Integers if every string is one in its plain form, else the strings."""
+    return np.array([int(v) for v in values]) if values and all(map(is_number, values)) else np.array(values, dtype=str)
+
+
+def is_number(value: str) -> bool:
+    """Whether a text is an integer of 64 bits in its plain form: no sign but a minus, no zeros in front."""
+    digits = value.removeprefix("-")
+    plain = digits.isascii() and digits.isdecimal() and len(digits) < 20
+    return plain and str(int(value)) == value and abs(int(value)) < 2**63

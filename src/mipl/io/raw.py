@@ -1,0 +1,260 @@
+"""Bags as a file has them, before they are a data set: missing values, conflicts and places included.
+
+Every reader of tables ends here, so that all formats refuse the same things in the same words, and `mipl.check` can
+list what `mipl.load` refuses one by one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mipl.bags import Bags
+from mipl.dataset import MIPLDataset
+from mipl.errors import DataError
+from mipl.io.columns import Roles, absent
+from mipl.io.problems import Problem
+
+__all__ = ["Loaded", "RawBags"]
+
+_LOG = logging.getLogger(__name__)
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+class Loaded(NamedTuple):
+    """A data set from a file, and what the data set itself does not hold."""
+
+    dataset: MIPLDataset
+    instance_ids: NDArray[Any] | None = None  #: (n,) the names of the instances, where a column has them
+    remarks: tuple[str, ...] = ()  #: what a person should know about how the file was read
+    has_labels: bool = False  #: whether there is a column of labels, be it empty
+
+    def ids_of(self, part: MIPLDataset) -> NDArray[Any] | None:
+        """The names of the instances of some of the bags, in their order there."""
+        if self.instance_ids is None or part is self.dataset:
+            return self.instance_ids
+        position = {name: i for i, name in enumerate(self.dataset.bag_ids.tolist())}
+        bags = np.array([position[name] for name in part.bag_ids.tolist()])
+        return self.instance_ids[self.dataset.bags.rows_of(bags)]
+
+
+@dataclass(kw_only=True)
+class RawBags:
+    """m bags with n instances of d features, not checked yet."""
+
+    where: str  #: what messages call the file
+    name: str | None  #: None: after the file
+    values: NDArray[Any]  #: (n, d), bag after bag; NaN where missing
+    offsets: NDArray[np.int64]  #: (m + 1,)
+    bag_ids: NDArray[Any]  #: (m,)
+    candidates: list[Any] | None  #: labels of each bag, in a dict with weights; None: the file has no candidates
+    labels: list[Any] | None = None
+    classes: list[Any] | None = None
+    background: Any = None
+    instance_labels: NDArray[np.int64] | None = None
+    groups: NDArray[Any] | None = None
+    instance_ids: NDArray[Any] | None = None
+    instance_shape: Sequence[int] | None = None
+    feature_names: Sequence[str] | None = None
+    description: str = ""
+    lines: NDArray[np.int64] | None = None  #: (n,) the line of each instance, counted from 1, where the file has lines
+    texts: dict[tuple[int, int], str] = field(default_factory=dict)  #: (instance, feature) -> what is no number
+    problems: list[Problem] = field(default_factory=list)  #: errors that the reader met
+    roles: Roles = field(default_factory=Roles)
+    remarks: list[str] = field(default_factory=list)
+    column_names: Sequence[str] = ()  #: all columns of the table
+    files: NDArray[Any] | None = None  #: (m,) the file of each bag, where there are several
+
+    @classmethod
+    def from_dataset(cls, dataset: MIPLDataset, where: str) -> RawBags:
+        """The bags of a data set that was read already."""
+        return cls(
+            where=where,
+            name=dataset.name,
+            description=dataset.description,
+            values=dataset.bags.instances,
+            offsets=dataset.bags.offsets,
+            bag_ids=dataset.bag_ids,
+            candidates=_entries(dataset),
+            background=dataset.background,
+            labels=dataset.label_names(),
+            classes=dataset.classes.tolist(),
+            instance_labels=dataset.instance_labels,
+            groups=dataset.groups,
+            instance_shape=dataset.bags.instance_shape,
+            feature_names=dataset.bags.feature_names,
+        )
+
+    # ---------------------------------------------------------------- places
+
+    def bag_of(self, row: int) -> int:
+        """The bag of instance `row`."""
+        return int(np.searchsorted(self.offsets, row, side="right")) - 1
+
+    def place(self, row: int, column: int | None = None) -> str:
+        """Where an instance is: by line and column in a file of lines, by bag and instance anywhere."""
+        bag = self.bag_of(row)
+        file = self.where if self.files is None else self.files[bag]
+        line = "" if self.lines is None else f"line {self.lines[row]}, "
+        what = "" if column is None else f", {self.feature(column)}"
+        return f"{file}: {line}bag {self.bag_ids[bag].item()!r}, instance {row - self.offsets[bag]}{what}"
+
+    def feature(self, column: int) -> str:
+        """What a message calls a feature."""
+        return f"feature {column}" if self.feature_names is None else f"column {self.feature_names[column]!r}"
+
+    def bad_cells(self) -> NDArray[np.int64]:
+        """Rows and columns (k, 2) of values that are missing, infinite or beyond float32."""
+        values = self.values
+        if values.dtype == np.float32:
+            # A float64 sum of finite float32 numbers cannot overflow, so one pass without a temporary decides.
+            if np.isfinite(np.sum(values, dtype=np.float64)):
+                return np.empty((0, 2), dtype=np.int64)
+            return np.argwhere(~np.isfinite(values))
+        with np.errstate(over="ignore"):
+            return np.argwhere(~np.isfinite(values.astype(np.float32, copy=False)))
+
+    def cell_problem(self, row: int, column: int) -> Problem:
+        """What is wrong with a value that `bad_cells` names."""
+        value = self.values[row, column]
+        where = self.place(row, column)
+        if (row, column) in self.texts:
+            text = self.texts[row, column]
+            return Problem(
+                "not a number", "error", where, f"{text!r} is not a number", "correct it, or pass missing='drop'"
+            )
+        if np.isnan(value):
+            remedy = "fill it, or pass missing='drop' or missing='mean' (--missing drop|mean)"
+            return Problem("missing value", "error", where, "the value is missing", remedy)
+        if np.isinf(value):
+            return Problem("infinite value", "error", where, f"the value is {value}", "replace it by a number")
+        message = f"the value is {value:g}, beyond the {_LARGEST:.2g} that float32 holds"
+        return Problem("value too large", "error", where, message, "rescale the column")
+
+    # ---------------------------------------------------------------- to a data set
+
+    def load(self, missing: str | None = None, unlabelled: Sequence[Any] | None = None) -> Loaded:
+        """Make a data set, or raise the first problem.
+
+        Parameters
+        ----------
+        missing : str, default=None
+            ``"drop"``, ``"mean"`` or None, see `mipl.io.columns.Columns`.
+        unlabelled : sequence of labels, default=None
+            The classes that a bag without candidates may have; None refuses such bags.
+        """
+        if self.problems:
+            raise DataError(str(self.problems[0]))
+        remarks = list(self.remarks)
+        part = self._mend(missing, remarks) if missing else self
+        bad = part.bad_cells()
+        if len(bad):
+            more = f" (and {len(bad) - 1} more like it: 'mipl check' lists them)" if len(bad) > 1 else ""
+            raise DataError(f"{part.cell_problem(*map(int, bad[0]))}{more}")
+        candidates, classes = part._candidates(unlabelled)
+        try:
+            dataset = MIPLDataset(
+                bags=Bags(
+                    part.values.astype(np.float32, copy=False), part.offsets, part.instance_shape, part.feature_names
+                ),
+                candidates=candidates,
+                labels=part.labels,
+                classes=classes,
+                instance_labels=part.instance_labels,
+                bag_ids=part.bag_ids,
+                name=part.name or "",
+                description=part.description,
+                groups=part.groups,
+                background=part.background,
+            )
+        except DataError as error:
+            raise DataError(f"{self.where}: {error}") from error
+        for remark in remarks:
+            _LOG.info(remark)
+        return Loaded(dataset, part.instance_ids, tuple(remarks), part.labels is not None)
+
+    def _candidates(self, unlabelled: Sequence[Any] | None) -> tuple[Any, Any]:
+        """Candidate sets and classes; where nothing is known, every class is a candidate."""
+        if self.candidates is None and unlabelled is None:
+            if not self.column_names:
+                raise DataError(f"{self.where}: there is no table of candidates; pass table=FILE (--table FILE)")
+            told = absent(self.where, self.column_names, "candidates")
+            raise DataError(f"{told}; only predict and explain take bags without candidates")
+        if unlabelled is None:
+            return [entry or None for entry in self.candidates or []], self.classes
+        known = self.candidates or [[] for _ in self.bag_ids]
+        labels = [v for v in self.labels or [] if v is not None]
+        everything = list(dict.fromkeys([*(self.classes or []), *unlabelled, *labels, *(v for c in known for v in c)]))
+        if len({type(v) for v in everything}) > 1:
+            if all(known):
+                return known, self.classes
+            raise DataError(
+                f"{self.where}: the labels of the file and the classes {list(unlabelled)[:5]} are not of one kind "
+                "(integers and text); give both the same names"
+            )
+        return [c or everything for c in known], everything
+
+    def _mend(self, missing: str, remarks: list[str]) -> RawBags:
+        bad = self.bad_cells()
+        bad = bad[~(np.abs(self.values[bad[:, 0], bad[:, 1]]) > _LARGEST) | np.isinf(self.values[bad[:, 0], bad[:, 1]])]
+        if not len(bad):
+            return self
+        return self._fill(bad, remarks) if missing == "mean" else self._drop(np.unique(bad[:, 0]), remarks)
+
+    def _fill(self, bad: NDArray[np.int64], remarks: list[str]) -> RawBags:
+        values = self.values.astype(np.float64)
+        values[bad[:, 0], bad[:, 1]] = np.nan
+        for column in np.unique(bad[:, 1]).tolist():
+            known = np.isfinite(values[:, column])
+            if not known.any():
+                raise DataError(f"{self.where}: {self.feature(column)} has no value at all; leave it out with ignore")
+            values[~known, column] = values[known, column].mean()
+        remarks.append(f"{self.where}: {len(bad)} missing values filled with the mean of their column")
+        return _replaced(self, values=values, texts={})
+
+    def _drop(self, rows: NDArray[np.int64], remarks: list[str]) -> RawBags:
+        keep = np.ones(len(self.values), dtype=bool)
+        keep[rows] = False
+        sizes = np.add.reduceat(keep, self.offsets[:-1])
+        stay = sizes > 0
+        if not stay.any():
+            raise DataError(f"{self.where}: every instance has a missing value; pass missing='mean' or ignore a column")
+        remarks.append(
+            f"{self.where}: {len(rows)} instances with missing values left out"
+            + (f", with them the bags {self.bag_ids[~stay].tolist()[:10]}" if not stay.all() else "")
+        )
+        return _replaced(
+            self,
+            values=self.values[keep],
+            offsets=np.concatenate([[0], np.cumsum(sizes[stay])]),
+            bag_ids=self.bag_ids[stay],
+            candidates=_selected(self.candidates, stay),
+            labels=_selected(self.labels, stay),
+            instance_labels=None if self.instance_labels is None else self.instance_labels[keep],
+            groups=None if self.groups is None else self.groups[stay],
+            instance_ids=None if self.instance_ids is None else self.instance_ids[keep],
+            lines=None if self.lines is None else self.lines[keep],
+            texts={},
+        )
+
+
+def _entries(dataset: MIPLDataset) -> list[Any]:
+    """The candidates of each bag, with weights where there are any."""
+    sets = dataset.candidate_sets()
+    if dataset.candidate_weights is None:
+        return sets
+    rows = zip(sets, dataset.candidates, dataset.candidate_weights, strict=True)
+    return [dict(zip(labels, weights[row].tolist(), strict=True)) for labels, row, weights in rows]
+
+
+def _selected(values: list[Any] | None, mask: NDArray[np.bool_]) -> list[Any] | None:
+    return None if values is None else [value for value, kept in zip(values, mask, strict=True) if kept]
+
+
+def _replaced(raw: RawBags, **changes: Any) -> RawBags:
+    return RawBags(**{**vars(raw), **changes})

@@ -1,0 +1,185 @@
+"""What a user names as data: a file, several, a pattern, a folder, or standard input."""
+
+from __future__ import annotations
+
+import bz2
+import glob
+import gzip
+import lzma
+import sys
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from mipl.dataset import MIPLDataset
+from mipl.errors import DataError
+from mipl.io.columns import Columns
+from mipl.io.images import IMAGE_SUFFIXES, is_image_folder
+from mipl.io.joining import join
+from mipl.io.raw import Loaded, RawBags
+
+__all__ = ["READERS", "expand", "file_format", "read_files", "read_joined", "read_raw"]
+
+#: suffix -> module with ``read(data, where, columns) -> RawBags``
+TABLES = {
+    ".csv": "mipl.io.csv",
+    ".tsv": "mipl.io.csv",
+    ".txt": "mipl.io.csv",
+    ".parquet": "mipl.io.parquet",
+    ".pq": "mipl.io.parquet",
+    ".feather": "mipl.io.feather",
+    ".arrow": "mipl.io.feather",
+    ".jsonl": "mipl.io.jsonl",
+    ".ndjson": "mipl.io.jsonl",
+    ".xlsx": "mipl.io.excel",
+}
+#: suffix -> module with ``read(path) -> MIPLDataset``
+ARRAYS = {".npz": "mipl.io.npz", ".mat": "mipl.io.mat"}
+READERS = {**TABLES, **ARRAYS}
+_COMPRESSED = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ", ".zst": b"\x28\xb5\x2f\xfd"}
+
+
+def file_format(path: Path) -> tuple[str, str]:
+    """The suffix that names the format, and that of the compression: ``.csv`` and ``.gz``.
+
+    >>> file_format(Path("a.CSV.gz")), file_format(Path("b.parquet"))
+    (('.csv', '.gz'), ('.parquet', ''))
+    """
+    last = path.suffix.lower()
+    if last in _COMPRESSED:
+        return Path(path.stem).suffix.lower(), last
+    return last, ""
+
+
+def expand(sources: Sequence[str | Path]) -> list[Path]:
+    """The files that names, patterns and folders stand for; a folder of images stands for itself."""
+    files: list[Path] = []
+    for source in sources:
+        path = Path(source)
+        if str(source) != "-" and not path.exists() and any(c in str(source) for c in "*?["):
+            found = sorted(Path(name) for name in glob.glob(str(source), recursive=True))
+            if not found:
+                raise DataError(f"no file matches {str(source)!r}")
+            files += expand(found)
+        elif path.is_dir() and not is_image_folder(path):
+            found = sorted(f for f in path.rglob("*") if f.is_file() and file_format(f)[0] in READERS)
+            # Spark and others keep marks such as _SUCCESS and hidden checksums beside the data.
+            found = [f for f in found if not f.name.startswith((".", "_"))]
+            if not found:
+                known = f"{', '.join(READERS)}, or images ({', '.join(IMAGE_SUFFIXES)})"
+                raise DataError(f"the folder {path} has no data files: {known}")
+            files += found
+        else:
+            files.append(path)
+    return files
+
+
+def read_files(
+    sources: Sequence[str | Path],
+    columns: Columns | None = None,
+    unlabelled: Sequence[Any] | None = None,
+    **images: Any,
+) -> Loaded:
+    """Read one data set from all files that the sources stand for.
+
+    Parameters
+    ----------
+    sources : sequence of str or Path
+        Files, patterns, folders, or ``"-"`` for standard input.
+    columns : Columns, default=None
+        What the user says about the columns.
+    unlabelled : sequence of labels, default=None
+        The classes that a bag without candidates may have; None refuses such bags.
+    **images
+        Options of `mipl.io.images.read`.
+    """
+    columns = columns or Columns()
+    files = expand(sources)
+    if len(files) == 1:
+        found = read_raw(files[0], columns, **images)
+        return Loaded(found) if isinstance(found, MIPLDataset) else found.load(columns.missing, unlabelled)
+    return read_joined(files, columns, **images).load(columns.missing, unlabelled)
+
+
+def read_joined(files: Sequence[Path], columns: Columns, **images: Any) -> RawBags:
+    """Read files as they are, one after the other; what the features are is decided by the first file of a format."""
+    if not files:
+        raise DataError("no files to read")
+    taken: dict[str, Columns] = {}
+    parts: list[RawBags] = []
+    for file in files:
+        kind = file_format(file)[0]
+        found = read_raw(file, taken.get(kind, columns), **images)
+        raw = RawBags.from_dataset(found, str(file)) if isinstance(found, MIPLDataset) else found
+        if columns.features is None and raw.roles.features:
+            taken.setdefault(kind, replace(columns, features=list(raw.roles.features)))
+        parts.append(raw)
+    return parts[0] if len(parts) == 1 else join([str(file) for file in files], parts)
+
+
+def read_raw(path: Path, columns: Columns, **images: Any) -> RawBags | MIPLDataset:
+    """Read one file or folder of images as it is."""
+    given = {option: value for option, value in images.items() if value is not None}
+    if path.is_dir():
+        return import_module("mipl.io.images").read(path, columns, **given)
+    if given:
+        raise DataError(f"{', '.join(given)}: these options are for folders of images; {path} is none")
+    if str(path) == "-":
+        return _described(_read_bytes(sys.stdin.buffer.read(), "standard input", columns), path)
+    suffix, compression = file_format(path)
+    if suffix not in READERS:
+        known = f"{', '.join(READERS)} (text also compressed: {', '.join(_COMPRESSED)})"
+        raise DataError(f"cannot tell the format of {path}; its suffix must be one of {known}")
+    if not path.is_file():
+        raise DataError(f"no such file: {path}")
+    if suffix in ARRAYS:
+        if columns != Columns():
+            raise DataError(f"{path} has arrays and no columns; options for columns do not apply to {suffix} files")
+        return import_module(ARRAYS[suffix]).read(path)
+    reader = import_module(TABLES[suffix])
+    if suffix in (".parquet", ".pq") and not compression:
+        return _described(reader.read(path, str(path), columns), path)
+    return _described(reader.read(_decompressed(path.read_bytes(), compression, str(path)), str(path), columns), path)
+
+
+def _described(raw: RawBags, path: Path) -> RawBags:
+    """Name the data set after its file, and say what its columns were taken for."""
+    if raw.name is None:
+        raw.name = "" if str(path) == "-" else Path(path.name.removesuffix(file_format(path)[1])).stem
+    remark = raw.roles.remark()
+    if not raw.roles.usual:
+        raw.remarks.insert(0, f"{raw.where}: {remark}")
+    return raw
+
+
+def _read_bytes(data: bytes, where: str, columns: Columns) -> RawBags:
+    """Read from standard input: the format is told by the first bytes."""
+    if not data:
+        raise DataError(f"{where} is empty")
+    for compression, mark in _COMPRESSED.items():
+        if data.startswith(mark):
+            data = _decompressed(data, compression, where)
+    marks = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\xff\xff\xff\xff": ".feather", b"PK\x03\x04": ".xlsx"}
+    suffix = next((s for mark, s in marks.items() if data.startswith(mark)), "")
+    suffix = suffix or (".jsonl" if data.lstrip()[:1] == b"{" else ".csv")
+    return import_module(TABLES[suffix]).read(data, where, columns)
+
+
+def _decompressed(data: bytes, compression: str, where: str) -> bytes:
+    try:
+        if compression == ".gz":
+            return gzip.decompress(data)
+        if compression == ".bz2":
+            return bz2.decompress(data)
+        if compression == ".xz":
+            return lzma.decompress(data)
+        if compression == ".zst":
+            import pyarrow as pa
+
+            return pa.CompressedInputStream(pa.BufferReader(data), "zstd").read()
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
+        raise DataError(f"{where} is damaged or not compressed as its name says ({error})") from error
+    return data

@@ -1,0 +1,140 @@
+"""mipl.check: every problem that was put into a file is found, at its place, with what mends it, all at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from io_support import datasets, same_folder
+
+import mipl
+from mipl.errors import DataError
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("bag_id,candidates,label,width,height\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+CLEAN = [
+    "a,owl|wren,owl,1,5.5",
+    "a,,,2,4.5",
+    "b,wren,,3,3.25",
+    "c,owl,,4,2.75",
+    "d,owl|robin,,5,1.5",
+    "e,robin|wren,,6,0.5",
+]
+
+
+def kinds(report: object) -> dict[str, object]:
+    return {problem.kind: problem for problem in report.problems}
+
+
+def test_a_clean_file_has_no_problems(tmp_path: Path):
+    report = mipl.check(write(tmp_path / "x.csv", CLEAN))
+    assert report.problems == ()
+    assert report.verdict == "5 bags, 6 instances, 3 classes: usable (no problems)"
+    assert report.summary["candidate_of"] == {"owl": 3, "robin": 2, "wren": 3}
+    assert report.summary["candidate_sizes"] == {"1": 2, "2": 3}
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind", "severity", "words"),
+    [
+        ([*CLEAN, "f,,,7,1"], "bag without candidates", "warning", ["bag 'f' (line 8)", "1 of 6 bags"]),
+        ([*CLEAN, "f,owl,,,1"], "missing value", "error", ["line 8", "bag 'f'", "column 'width'", "missing='drop'"]),
+        ([*CLEAN, "f,owl,,inf,1"], "infinite value", "error", ["line 8", "bag 'f'", "column 'width'"]),
+        ([*CLEAN, "f,owl,,7x,1"], "not a number", "error", ["line 8", "'7x'", "column 'width'"]),
+        ([*CLEAN, "f,owl,,1e99,1"], "value too large", "error", ["line 8", "1e+99", "rescale"]),
+        ([*CLEAN, "f,owl,robin,7,1"], "label outside the candidates", "warning", ["line 8", "'robin'", "['owl']"]),
+        ([*CLEAN, "a,wren,,7,1"], "rows of a bag disagree", "error", ["line 8", "bag 'a'"]),
+        ([*CLEAN, "f,Owl |wren,,7,1"], "near-duplicate classes", "warning", ["'Owl' and 'owl'", "line 8"]),
+        (
+            [*CLEAN, 'f,"owl, wren",,7,1'],
+            "candidates not separated",
+            "warning",
+            ["'owl, wren'", "--candidates-sep ','"],
+        ),
+        ([*CLEAN, "f,crow|jay,,7,1", "g,jay|crow,,8,1"], "always together", "warning", ["'crow' and 'jay'", "2 bags"]),
+        ([*CLEAN, "f,crow|owl,,7,1"], "rare class", "warning", ["'crow'"]),
+        ([*CLEAN, "f,wren,,3,3.25"], "duplicated bag", "warning", ["'b' and 'f'"]),
+        ([*CLEAN, "b,wren,,3,3.25"], "duplicated instance", "note", ["bag 'b'"]),
+        ([line.rpartition(",")[0] + ",7" for line in CLEAN], "constant feature", "warning", ["column 'height'"]),
+        (["a,owl,,1,1", "b,owl,,2,3"], "one class", "error", ["owl"]),
+        (["a,owl|wren,,1,1", "b,owl|wren,,2,3"], "nothing known", "error", ["every class is a candidate"]),
+    ],
+)
+def test_each_problem_is_found_at_its_place_with_its_remedy(tmp_path: Path, lines, kind, severity, words):
+    report = mipl.check(write(tmp_path / "x.csv", lines))
+    found = kinds(report)
+    assert kind in found, str(report)
+    assert found[kind].severity == severity
+    for word in words:
+        assert word in str(found[kind])
+    assert report.usable == (severity != "error")
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path):
+    lines = [*CLEAN, "f,,,7,1", "g,owl,robin,8,", "h,Owl,,9,x", "g,wren,,2,2"]
+    found = kinds(mipl.check(write(tmp_path / "x.csv", lines)))
+    assert {
+        "bag without candidates",
+        "label outside the candidates",
+        "missing value",
+        "not a number",
+        "near-duplicate classes",
+        "rows of a bag disagree",
+    } <= set(found)
+
+
+def test_ids_and_indices_among_the_columns_are_told(tmp_path: Path):
+    path = tmp_path / "x.csv"
+    path.write_text(
+        "bag_id,candidates,width,speaker_id\n" + "\n".join(f"{i},{'ab'[i % 2]}|c,{i * i},3" for i in range(5))
+    )
+    assert "speaker_id" in kinds(mipl.check(path))["column left out"].where
+    asked = kinds(mipl.check(path, features=["width", "speaker_id"]))
+    assert "--ignore 'speaker_id'" in asked["looks like an id"].remedy
+
+
+def test_a_wildly_scaled_feature_is_told(tmp_path: Path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 4))
+    X[:, 2] *= 1e7
+    bags = mipl.Bags(X, np.arange(0, 21, 2), feature_names=["a", "b", "c", "d"])
+    found = kinds(mipl.check(mipl.MIPLDataset(bags, [{"x"}, {"y"}] * 5)))
+    assert "column 'c'" in found["wildly scaled"].message
+
+
+def test_missing_values_that_an_option_takes_care_of_stop_nothing(tmp_path: Path):
+    path = write(tmp_path / "x.csv", [*CLEAN, "f,owl,,,1"])
+    assert not mipl.check(path).usable
+    assert mipl.check(path, missing="mean").usable
+    assert mipl.check(path, missing="drop").usable
+
+
+@pytest.mark.parametrize("source", ["none.csv", "none", []])
+def test_what_cannot_be_read_is_a_problem_and_not_an_exception(source):
+    report = mipl.check(source)
+    assert [problem.kind for problem in report.problems] == ["unreadable"]
+    assert not report.usable
+
+
+@given(ds=datasets())
+@same_folder
+def test_a_file_is_usable_exactly_if_it_loads_and_has_something_to_learn(tmp_path: Path, ds):
+    path = ds.save(tmp_path / "x.csv")
+    report = mipl.check(path)
+    stops = {problem.kind for problem in report.problems if problem.severity == "error"}
+    assert stops <= {"one class", "nothing known", "nothing differs"}
+    if report.usable:
+        mipl.load(path)
+
+
+def test_what_check_calls_unusable_for_its_values_load_refuses(tmp_path: Path):
+    path = write(tmp_path / "x.csv", [*CLEAN, "f,owl,,1e99,1"])
+    assert not mipl.check(path).usable
+    with pytest.raises(DataError, match="beyond"):
+        mipl.load(path)

@@ -1,0 +1,86 @@
+"""Chunks put together are the file, whatever their size."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from io_support import same_folder
+
+import mipl
+from mipl.errors import DataError
+from mipl.io.chunks import read_chunks
+from mipl.io.columns import Columns
+
+
+def long(sizes: list[int]) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    n = sum(sizes)
+    return pd.DataFrame(
+        {
+            "bag_id": np.repeat([f"b{i}" for i in range(len(sizes))], sizes),
+            "candidates": "x|y",
+            "width": rng.normal(size=n).astype(np.float32),
+            "n": rng.integers(0, 9, n),
+        }
+    )
+
+
+@given(sizes=st.lists(st.integers(1, 5), min_size=1, max_size=9), rows=st.integers(1, 12))
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl"])
+@same_folder
+def test_chunks_of_a_long_table_are_its_bags_in_order(tmp_path: Path, suffix, sizes, rows):
+    data = long(sizes)
+    path = tmp_path / f"x{suffix}"
+    if suffix == ".csv":
+        data.to_csv(path, index=False)
+    elif suffix == ".parquet":
+        data.to_parquet(path, row_group_size=max(1, rows - 1))
+    else:
+        data.to_json(path, orient="records", lines=True, double_precision=15)
+    parts = [part.dataset for part in read_chunks([path], rows=rows)]
+    assert [name for part in parts for name in part.bag_ids.tolist()] == [f"b{i}" for i in range(len(sizes))]
+    assert [k for part in parts for k in part.bags.sizes.tolist()] == sizes
+    np.testing.assert_allclose(
+        np.concatenate([part.bags.instances for part in parts]), data[["width", "n"]].astype(float), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("rows", [1, 7, 150, 1000])
+def test_chunks_of_the_own_format_are_its_bags(tmp_path: Path, rows: int):
+    ds = mipl.load("digits")
+    parts = [part.dataset for part in read_chunks([ds.save(tmp_path / "x.parquet")], rows=rows)]
+    assert max(map(len, parts)) <= rows
+    assert mipl.Bags.concatenate([part.bags for part in parts]) == ds.bags
+    assert np.array_equal(np.concatenate([part.candidates for part in parts]), ds.candidates)
+
+
+def test_a_bag_that_comes_again_and_a_mean_are_refused(tmp_path: Path):
+    (tmp_path / "x.csv").write_text("bag_id,candidates,w\na,x|y,1\nb,x,2\nc,y,4\na,x|y,3\n")
+    with pytest.raises(DataError, match=r"the bag 'a' of .* comes again .* sort them by the bag"):
+        list(read_chunks([tmp_path / "x.csv"], unlabelled=["x", "y"], rows=2))
+    with pytest.raises(DataError, match="needs all rows at once"):
+        list(read_chunks([tmp_path / "x.csv"], Columns(missing="mean")))
+
+
+def test_memory_is_that_of_a_chunk_and_not_of_the_file(tmp_path: Path):
+    ds = mipl.load("digits")
+    big = mipl.MIPLDataset(mipl.Bags.concatenate([ds.bags] * 40), np.tile(ds.candidates, (40, 1)), classes=ds.classes)
+    path = big.save(tmp_path / "x.parquet")
+
+    def peak(rows: int) -> int:
+        before = pa.total_allocated_bytes()
+        tracemalloc.start()
+        most = 0
+        for _ in read_chunks([path], rows=rows):
+            most = max(most, tracemalloc.get_traced_memory()[1] + pa.total_allocated_bytes() - before)
+        tracemalloc.stop()
+        return most
+
+    assert peak(100) < 0.5 * peak(len(big))

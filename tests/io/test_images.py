@@ -1,0 +1,95 @@
+"""Folders of images: patches put together again are the image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from io_support import same_folder
+from PIL import Image
+
+import mipl
+from mipl.errors import DataError
+
+
+def save(path: Path, pixels: np.ndarray) -> None:
+    path.parent.mkdir(exist_ok=True, parents=True)
+    Image.fromarray(pixels.astype(np.uint8)).save(path)
+
+
+def photos(folder: Path, shape: tuple[int, ...], n: int = 4) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    pictures = [rng.integers(0, 256, shape) for _ in range(n)]
+    for i, pixels in enumerate(pictures):
+        save(folder / f"p{i}.png", pixels)
+    (folder / "names.csv").write_text(
+        "file;candidates;label\np0.png;cat|dog;cat\np1;dog;\np2;cat;cat\np3;cat|dog;dog\n"
+    )
+    return pictures
+
+
+@given(down=st.integers(1, 3), across=st.integers(1, 3), patch=st.integers(1, 6), colour=st.booleans())
+@same_folder
+def test_patches_put_together_are_the_image(tmp_path: Path, down, across, patch, colour):
+    folder = tmp_path / f"{down}{across}{patch}{colour}"
+    rest = (3,) if colour else ()
+    pictures = photos(folder, (down * patch + patch // 2, across * patch, *rest))
+    ds = mipl.load(folder, patch=patch)
+    assert ds.bags.instance_shape == (patch, patch, *rest)
+    assert ds.bags.sizes.tolist() == [down * across] * 4
+    for bag, pixels in zip(ds.bags, pictures, strict=True):
+        tiles = bag.reshape(down, across, patch, patch, *rest)
+        whole = np.concatenate([np.concatenate(list(row), axis=1) for row in tiles])
+        np.testing.assert_allclose(whole, pixels[: down * patch] / 255, atol=1e-6)
+
+
+def test_candidates_and_labels_come_from_the_table_in_the_folder(tmp_path: Path):
+    photos(tmp_path / "photos", (4, 4))
+    ds = mipl.load(tmp_path / "photos", patch=2)
+    assert ds.bag_ids.tolist() == ["p0.png", "p1.png", "p2.png", "p3.png"]
+    assert ds.candidate_sets() == [["cat", "dog"], ["dog"], ["cat"], ["cat", "dog"]]
+    assert ds.label_names() == ["cat", None, "cat", "dog"]
+
+
+def test_one_folder_per_bag_has_its_images_as_instances(tmp_path: Path):
+    rng = np.random.default_rng(0)
+    for name, n in (("bird", 3), ("fish", 2)):
+        for k in range(n):
+            save(tmp_path / "bags" / name / f"{k}.png", rng.integers(0, 256, (5, 4, 3)))
+    (tmp_path / "t.csv").write_text("animal,what\nbird,a|b\nfish,b\n")
+    ds = mipl.load(tmp_path / "bags", table=tmp_path / "t.csv", bag="animal", candidates="what")
+    assert ds.bag_ids.tolist() == ["bird", "fish"]
+    assert ds.bags.sizes.tolist() == [3, 2]
+    assert ds.bags.instance_shape == (5, 4, 3)
+    save(tmp_path / "bags" / "fish" / "big.png", rng.integers(0, 256, (9, 9, 3)))
+    with pytest.raises(DataError, match=r"has 9 x 9 x 3 pixels.*size=N"):
+        mipl.load(tmp_path / "bags", table=tmp_path / "t.csv", bag="animal", candidates="what")
+    resized = mipl.load(tmp_path / "bags", table=tmp_path / "t.csv", bag="animal", candidates="what", size=8)
+    assert resized.bags.instance_shape == (8, 8, 3)
+
+
+def test_grey_images_among_coloured_ones_become_colour(tmp_path: Path):
+    photos(tmp_path / "photos", (4, 4, 3))
+    grey = np.arange(16).reshape(4, 4) * 10
+    save(tmp_path / "photos" / "p0.png", grey)
+    ds = mipl.load(tmp_path / "photos", patch=4)
+    np.testing.assert_allclose(ds.bags[0].reshape(4, 4, 3), np.repeat(grey[..., None], 3, axis=2) / 255, atol=1e-6)
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path):
+    photos(tmp_path / "photos", (4, 4))
+    with pytest.raises(DataError, match="less than one patch of 32"):
+        mipl.load(tmp_path / "photos")
+    (tmp_path / "photos" / "names.csv").write_text("file,candidates\nq0,cat|dog\n")
+    with pytest.raises(DataError, match="names a bag of"):
+        mipl.load(tmp_path / "photos", patch=2)
+    (tmp_path / "photos" / "names.csv").unlink()
+    with pytest.raises(DataError, match="no table of candidates; pass table=FILE"):
+        mipl.load(tmp_path / "photos", patch=2)
+    assert mipl.load(tmp_path / "photos", patch=2, unlabelled=["a", "b"]).candidates.all()
+    (tmp_path / "photos" / "p9.png").write_bytes(b"no image")
+    with pytest.raises(DataError, match=r"p9\.png cannot be read as an image"):
+        mipl.load(tmp_path / "photos", patch=2)

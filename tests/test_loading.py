@@ -1,0 +1,41 @@
+"""mipl.load: a name or files, and clear words for anything else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import mipl
+from mipl.errors import DataError
+
+
+def test_a_name_takes_the_options_of_its_builder():
+    assert mipl.load("digits", r=2, seed=3).candidates.sum(axis=1).max() == 3
+    with pytest.raises(DataError, match="digits has no option 'speed'"):
+        mipl.load("digits", speed=1)
+
+
+def test_what_is_neither_a_name_nor_a_file_is_said(tmp_path):
+    with pytest.raises(DataError, match="'digts' is neither a data set"):
+        mipl.load("digts")
+    with pytest.raises(DataError, match="no such file"):
+        mipl.load(tmp_path / "x.csv")
+    (tmp_path / "x.doc").touch()
+    with pytest.raises(DataError, match="cannot tell the format"):
+        mipl.load(tmp_path / "x.doc")
+    with pytest.raises(DataError, match="no files"):
+        mipl.load([])
+
+
+def test_the_library_logs_under_its_name_and_prints_nothing_by_itself(tmp_path):
+    (tmp_path / "x.csv").write_text("bag,candidates,note,w\n1,a|b,n,1\n2,a,n,2\n")
+    program = "import mipl; mipl.load('x.csv')"
+    for more, words in (("", ""), ("import logging; logging.basicConfig(level=20); ", "left out: 'note' (text)")):
+        done = subprocess.run(
+            [sys.executable, "-c", more + program], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        assert done.stdout == ""
+        assert words in done.stderr
+        assert bool(words) == bool(done.stderr)

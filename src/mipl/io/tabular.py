@@ -92,8 +92,8 @@ def _instances_column(table: pa.Table, where: str, columns: Columns, roles: dict
         nested = empty and is_list(table.schema.field("instances").type.value_type)
         return "instances" if nested else None
     bag = roles["bag"]
-    if bag is not None and len(whole(table, bag).unique()) < table.num_rows:
-        return None  # one row per instance, each of which is an image
+    if bag is not None and deep != ["instances"] and len(whole(table, bag).unique()) < table.num_rows:
+        return None  # one row per instance, each of which is an image; "instances" is what mipl writes, one row per bag
     if len(deep) > 1:
         raise DataError(
             f"{where} has {len(deep)} columns of lists of instances: {', '.join(map(repr, deep))}; say which one with "

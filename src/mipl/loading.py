@@ -128,8 +128,10 @@ def load_with_ids(
     if not sources:
         raise DataError("no files to load")
     if len(sources) == 1 and isinstance(sources[0], str) and sources[0] in dataset_names():
-        if columns != Columns() or given:
+        # Options such as `patch` are an image folder's and a data set's alike; the data set says which it has.
+        if columns != Columns() or given.keys() - inspect.signature(builder(sources[0])).parameters.keys():
             raise DataError(f"{sources[0]} is a data set by name; options for columns and images are for files")
+        options = {**given, **options}
         return Loaded(_build(sources[0], options))
     for each in sources:
         _check_source(each)

@@ -9,11 +9,14 @@ STAMP  := $(VENV)/.installed
 demo: $(STAMP)  ## the main job on embedded data
 	$(RUN)/mipl demo
 
+# One process per core and one thread per process: more threads than cores wait for each other.
+PYTEST := OMP_NUM_THREADS=1 $(RUN)/python -m pytest -n auto --dist worksteal
+
 test: $(STAMP)  ## all tests but the slow ones, and the doctests
-	$(RUN)/python -m pytest
+	$(PYTEST)
 
 slow: $(STAMP)  ## the slow tests too
-	$(RUN)/python -m pytest --slow
+	$(PYTEST) --slow
 
 lint: $(STAMP)  ## style and types
 	$(RUN)/ruff check .

@@ -31,8 +31,8 @@ __all__ = ["fit_vote_strength", "vote_log_prior"]
 def vote_log_prior(weights: NDArray[np.float64], strength: float) -> NDArray[np.float64]:
     """What votes (m, q) say of labels, (m, q): zero for the label with most votes, -inf for one without.
 
-    >>> vote_log_prior(np.array([[4.0, 1.0, 0.0]]), 0.5).round(3)
-    array([[ 0.   , -0.693,    -inf]])
+    >>> vote_log_prior(np.array([[4.0, 1.0, 0.0]]), 0.5).round(3).tolist()
+    [[0.0, -0.693, -inf]]
     """
     with np.errstate(divide="ignore"):
         share = np.log(weights / weights.max(axis=1, keepdims=True))

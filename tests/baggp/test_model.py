@@ -29,7 +29,7 @@ def test_the_answer_is_the_weighted_product_of_the_experts_with_a_share_of_outli
         l1, l2 = (torch.log((1 + torch.exp(g[low:high])).prod(dim=0) - 1) for g in (g1, g2))
         z = 0.3 * (l1 + model.regression.class_offset) + 0.6 * (l2 + model.likelihood.class_offset)
         torch.testing.assert_close(answer.probabilities[b], 0.9 * torch.softmax(z, dim=0) + 0.1 / 3)
-    torch.testing.assert_close(answer.logits, 0.3 * g1 + 0.6 * g2)
+    torch.testing.assert_close(answer.logits, (g1 + 2 * g2) / 3)
     instances = model.instance_probabilities(answer, offsets)
     torch.testing.assert_close(instances.sum(dim=1), torch.ones(9).double())
 

@@ -22,5 +22,5 @@ def make_block(sizes: list[int], rank: int = 6, q: int = 3, seed: int = 0) -> Bl
 
 def log_prior(candidates: torch.Tensor | np.ndarray) -> torch.Tensor:
     """What candidate sets (m, q) say of labels: zero for a candidate, -inf for the others."""
-    mask = torch.as_tensor(candidates)
+    mask = torch.tensor(np.asarray(candidates))
     return torch.zeros(mask.shape, dtype=torch.float64).masked_fill(~mask, -torch.inf)

@@ -77,6 +77,12 @@ class Stacking(NamedTuple):
     weights: NDArray[np.float64]
     outlier_rate: float
 
+    @property
+    def second_share(self) -> float:
+        """The share of the second expert in the answer, whatever the scale of the weights."""
+        total = float(self.weights.sum())
+        return float(self.weights[1]) / total if total > 0 else 0.5
+
     def probabilities(self, first: Tensor, second: Tensor) -> Tensor:
         """Probabilities (m, q) of the labels, from the log evidence (m, q) of both experts."""
         w1, w2 = self.weights.tolist()
@@ -89,7 +95,7 @@ class Answer(NamedTuple):
 
     Attributes
     ----------
-    logits : (n, q), of instances against negative
+    logits : (n, q), of instances against negative: the mean of both experts', each with its share in the answer
     probabilities : (m, q), of the bags' labels
     """
 
@@ -108,8 +114,8 @@ class BagModel(NamedTuple):
         """The answer for bags (m + 1,) from the instance logits (n, q) of both experts."""
         first = self.regression.log_evidence(logits[0], offsets)
         second = self.likelihood.log_evidence(logits[1], offsets)
-        w1, w2 = self.stacking.weights.tolist()
-        return Answer(w1 * logits[0] + w2 * logits[1], self.stacking.probabilities(first, second))
+        share = self.stacking.second_share
+        return Answer((1 - share) * logits[0] + share * logits[1], self.stacking.probabilities(first, second))
 
     def logits(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Instance logits (n, q) of both experts."""

@@ -146,7 +146,11 @@ class Resolution:
     def verdict(self) -> str:
         """How far the answers can be trusted, in words."""
         n = int(self.review.sum())
-        look = f"{n:,} of {len(self):,} bags deserve a second look: their label is less than {DOUBTFUL:.0%} probable."
+        look = (
+            f"{n:,} of {len(self):,} bags deserve a second look: their label is less than {DOUBTFUL:.0%} probable."
+            if n
+            else f"Every label is at least {DOUBTFUL:.0%} probable."
+        )
         if self.label_free is None:
             return look
         score, error = self.label_free

@@ -40,6 +40,7 @@ def minimize_lbfgs(
     objective : callable, array -> float, array
         Value and gradient; both arrays have the shape of `start`.
     start : array of any shape
+        Where the search begins.
     max_iter : int
         Iterations at most.
     tol : float

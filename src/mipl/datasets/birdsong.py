@@ -53,11 +53,11 @@ def build(*, r: int = 1, seed: int = 0, groups: int | None = None) -> MIPLDatase
 
     Parameters
     ----------
-    r : int
+    r : int, default=1
         False positive labels a bag, 0 to 12.
-    seed : int
+    seed : int, default=0
         The same seed gives the same bags everywhere.
-    groups : int, optional
+    groups : int, default=None
         Deal the recordings out to this many groups, every bag from one of them; `MIPLDataset.split` then gives whole
         groups to either side, so that training and test bags have no recording in common. 2 suits splits in half, 10
         suits 70/30. At most 14, the number of recordings with a Hermit Thrush.

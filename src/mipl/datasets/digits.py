@@ -17,9 +17,9 @@ def build(*, r: int = 1, seed: int = 0) -> MIPLDataset:
 
     Parameters
     ----------
-    r : int
+    r : int, default=1
         False positive labels a bag, 0 to 4.
-    seed : int
+    seed : int, default=0
         The same seed gives the same bags everywhere.
     """
     from sklearn.datasets import load_digits

@@ -76,11 +76,11 @@ def build(*, r: int = 1, seed: int = 0, text: str = "message") -> MIPLDataset:
 
     Parameters
     ----------
-    r : int
+    r : int, default=1
         False positive labels a bag, 0 to 9.
-    seed : int
+    seed : int, default=0
         The same seed gives the same bags everywhere.
-    text : "message", "post" or "body"
+    text : "message", "post" or "body", default="message"
         What of a message is read: everything, with the header lines on the writer, organisation and machine (the
         default); what its readers see, i.e. subject and body; or the body alone. The names of newsgroups are taken out
         in any case. The less is read, the harder the problem: see docs/datasets.md.

@@ -77,9 +77,9 @@ def build(*, r: int = 1, seed: int = 0) -> MIPLDataset:
 
     Parameters
     ----------
-    r : int
+    r : int, default=1
         False positive labels a bag, 0 to 24.
-    seed : int
+    seed : int, default=0
         The same seed gives the same candidate sets everywhere.
     """
     X, bag_of_row, labels = _load()

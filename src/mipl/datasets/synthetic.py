@@ -32,11 +32,13 @@ def make_bags(
 
     Parameters
     ----------
-    n_bags : int
+    n_bags : int, default=100
         A multiple of `n_classes`; every class gets equally many bags.
-    n_classes : int
-    n_features : int
-    separation : float
+    n_classes : int, default=5
+        Classes beside the negatives.
+    n_features : int, default=10
+        Dimensions of the Gaussians.
+    separation : float, default=4.0
         0 makes all instances alike; from about 4 on, an oracle that knows the centres makes few mistakes.
     sizes, mean_size, positive, r, seed
         As in `mipl.datasets.from_instances`.

@@ -95,6 +95,7 @@ class AttentionNetwork(BagNetwork):
     Parameters
     ----------
     encoder : Encoder
+        From raw instances to hidden vectors.
     n_hidden, n_classes, attention_size : int
         L, q and the width of the attention's hidden layer.
     tied_gate : bool

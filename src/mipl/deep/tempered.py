@@ -23,6 +23,7 @@ class TemperedNetwork(AttentionNetwork):
     Parameters
     ----------
     encoder : Encoder
+        From raw instances to hidden vectors.
     n_hidden : int
         L.
     temperature, decay, min_temperature : float

@@ -33,16 +33,22 @@ class ConvKMeans(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    image_shape : (height, width) or (height, width, channels)
+    image_shape : (height, width) or (height, width, channels), default=(28, 28)
         How a row (height * width * channels,) is read.
-    n_filters : int
-    patch : int
+    n_filters : int, default=64
+        How many filters are learned.
+    patch : int, default=6
         Side of a patch.
-    stride : int
-    threshold : float
-    pool : int
-    random_state : int
-    device : str
+    stride : int, default=2
+        Pixels between neighbouring patches.
+    threshold : float, default=0.25
+        Cosine below which a filter does not respond.
+    pool : int, default=3
+        Side of the windows of positions that are averaged.
+    random_state : int, default=0
+        Seed of the patches that are sampled and of k-means.
+    device : str, default="cpu"
+        Where torch computes.
 
     Attributes
     ----------

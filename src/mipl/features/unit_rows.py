@@ -16,7 +16,7 @@ class UnitRows(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    power : float
+    power : float, default=1.0
         The size of each entry is raised to this power before. Below one, the many rarer words of a document count for
         more beside the one or two that outweigh them.
 

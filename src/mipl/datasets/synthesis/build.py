@@ -56,16 +56,16 @@ def from_instances(
         A multiple of q.
     sizes : (int, int)
         The smallest and the largest bag.
-    mean_size : float, optional
+    mean_size : float, default=None
         Default: midway between the two.
-    positive : float
+    positive : float, default=0.08
         The share of positive instances; a bag has at least one.
-    r : int
+    r : int, default=1
         The number of false positive labels a bag, 0 to q - 1.
-    seed : int
+    seed : int, default=0
         The same seed gives the same bags everywhere. The bags do not depend on r, and the candidates at r + 1 contain
         those at r.
-    groups : int array (n,), optional
+    groups : int array (n,), default=None
         A group for each instance, for example its recording. A bag takes all its instances from one group, every group
         gets equally many bags of each class, and `MIPLDataset.split` then keeps groups apart: no instance is on both
         sides.
@@ -140,11 +140,11 @@ def from_bags(
     bags : Bags, list of (n_i, d) arrays, or 3-D array
     labels : (m,) labels
         The true label of each bag, an integer or string.
-    r : int
+    r : int, default=1
         The number of false positive labels a bag, 0 to q - 1, drawn uniformly from the other classes.
-    seed : int
+    seed : int, default=0
         The same seed gives the same candidates everywhere; those at r + 1 contain those at r.
-    classes : (q,) labels, optional
+    classes : (q,) labels, default=None
         Default: the labels that occur, sorted.
     instance_labels, bag_ids, groups, name, description
         As in `MIPLDataset`.

@@ -23,7 +23,9 @@ def group_sources(sources: NDArray[np.int64], kinds: NDArray[np.int64], n_groups
     kinds : (n,) int from 0
         The class of each instance, negatives included.
     n_groups : int
+        How many groups are made.
     seed : int
+        Decides which sources meet in a group.
 
     Returns
     -------

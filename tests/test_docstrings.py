@@ -25,7 +25,7 @@ def defaults(node: ast.ClassDef | ast.FunctionDef) -> set[str]:
 def faults(node: ast.ClassDef | ast.FunctionDef) -> Iterator[str]:
     section = re.search(r"Parameters\n-+\n(.*?)(?=\n\w[\w ]*\n-{3,}|\Z)", ast.get_docstring(node) or "", re.DOTALL)
     lines = section[1].split("\n") if section else []
-    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+    for line, after in zip(lines, [*lines[1:], ""], strict=False):
         entry = re.match(r"([\w*, ]+) : (.*)", line)
         if not entry:
             continue

@@ -17,8 +17,8 @@ from mipl.gp.kernels import is_scaled_matern
 
 __all__ = ["Engine", "choose_engine", "exact_engine"]
 
-# Steps of the two engines cost about as much as each other at n = M^2 / 50 instances (n^2 against n M^2), measured with
-# 500 and 1,000 landmarks. Few landmarks should still stand for many instances each.
+# Steps of the two engines cost about as much as each other at n = M^2 / 50 instances (n^2 against n M^2), extrapolated
+# from three data sets with 500 and 1,000 landmarks (benchmarks/miplgp_low_rank.py). Few landmarks should still stand for many instances each.
 AUTO_ROWS_PER_LANDMARK = 10
 AUTO_BREAK_EVEN = 1 / 50
 

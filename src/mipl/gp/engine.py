@@ -18,8 +18,8 @@ from mipl.gp.kernels import is_scaled_matern
 __all__ = ["Engine", "choose_engine", "exact_engine"]
 
 # Steps of the two engines cost about as much as each other at n = M^2 / 50 instances (n^2 against n M^2), extrapolated
-# from three data sets with 500 and 1,000 landmarks (benchmarks/miplgp_low_rank.py). A landmark should also stand for many
-# instances.
+# from three data sets with 500 and 1,000 landmarks (benchmarks/miplgp_low_rank.py). A landmark should also stand for
+# many instances.
 AUTO_ROWS_PER_LANDMARK = 10
 AUTO_BREAK_EVEN = 1 / 50
 

@@ -271,6 +271,13 @@ def test_groups_are_held_out_together_and_change_the_weights() -> None:
     assert together.label_free_score_ < alone.label_free_score_ - 0.1
 
 
+def test_bags_of_one_group_cannot_be_held_out_from_each_other() -> None:
+    ds = make_bags(**{**SMALL, "n_bags": 40})
+    model = fast().fit(ds.bags, ds.candidates, groups=np.zeros(40, dtype=int))
+    assert model.label_free_score_ is None
+    assert np.isfinite(model.posterior_).all()
+
+
 @pytest.mark.parametrize(("m", "q"), [(90, 3), (150, 10)])
 def test_features_without_information_give_honest_probabilities(m: int, q: int) -> None:
     gaps = []

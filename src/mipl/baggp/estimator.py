@@ -195,7 +195,7 @@ class BagGP(MIPLClassifier):
         model = BagModel(regression.expert, likelihood, default_stacking())
         posterior = regression.posterior
         score: tuple[float | None, float | None] = (None, None)
-        n_folds = self._n_folds(bags)
+        n_folds = self._n_folds(bags, supervision.groups)
         if n_folds >= 2:
             folds = assign_folds(len(bags), n_folds, supervision.groups)
             held_out = held_out_evidence(blocks, eigenvalues, folds, regression.signal_variance, self.kappa, background)
@@ -216,10 +216,11 @@ class BagGP(MIPLClassifier):
             return None
         return (torch.arange(q) == self.background_).to(torch_device(self.device))
 
-    def _n_folds(self, bags: Bags) -> int:
-        """The folds of cross-fitting: two for very many instances, and none of less than a few bags."""
+    def _n_folds(self, bags: Bags, groups: NDArray[np.int64] | None) -> int:
+        """The folds of cross-fitting: two for very many instances, none of a few bags, no more than groups."""
         wanted = min(self.cross_fit, 2) if bags.n_instances > TWO_FOLDS_INSTANCES else self.cross_fit
-        return min(wanted, len(bags) // MIN_FOLD_BAGS)
+        n_groups = len(bags) if groups is None else len(np.unique(groups))
+        return min(wanted, len(bags) // MIN_FOLD_BAGS, n_groups)
 
     def _front_end(self, bags: Bags, seed: int) -> BaseEstimator:
         if isinstance(self.features, str):

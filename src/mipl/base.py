@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -13,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mipl.bags import Bags, as_bags
-from mipl.candidates import bag_name, parse_candidates, parse_labels, parse_votes
+from mipl.candidates import bag_name, is_label_vector, parse_candidates, parse_labels, parse_votes
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError, ParameterError
 from mipl.parameters import check_parameters
@@ -194,7 +193,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if y is None:
             y = self._labels_of(bags)
         predicted = np.argmax(self._predict_proba(checked), axis=1)
-        if _is_label_vector(y, self.classes_):
+        if is_label_vector(y, self.classes_):
             truth = parse_labels(y, self.classes_, n_bags=m, bag_ids=ids)
             unknown = np.flatnonzero(truth < 0)
             if len(unknown):
@@ -308,20 +307,3 @@ def _bags_of(bags: Any) -> Bags:
 
 def _ids_of(bags: Any) -> NDArray[Any] | None:
     return bags.bag_ids if isinstance(bags, MIPLDataset) else None
-
-
-def _is_label_vector(y: Any, classes: NDArray[Any]) -> bool:
-    """Whether y holds one label per bag; strings such as "a|b" are candidate sets, unless a class is called so."""
-    if hasattr(y, "to_numpy"):
-        y = y.to_numpy()
-    if isinstance(y, np.ndarray) and y.dtype.kind not in "OU":
-        return y.ndim == 1
-    if isinstance(y, np.ndarray):
-        y = y.tolist()
-    if not isinstance(y, Sequence) or isinstance(y, str | bytes):
-        raise DataError(f"cannot read labels from {type(y).__name__}; pass one label or candidate set per bag")
-    names = set(classes.tolist())
-    return len(y) > 0 and all(
-        v is None or isinstance(v, int | np.integer | float) or (isinstance(v, str) and ("|" not in v or v in names))
-        for v in y
-    )

@@ -15,6 +15,7 @@ __all__ = [
     "augment_candidates",
     "bag_name",
     "check_weights",
+    "is_label_vector",
     "label_names",
     "parse_candidates",
     "parse_labels",
@@ -324,3 +325,20 @@ def augment_candidates(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def uniform_weights(mask: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Spread one unit of weight evenly over each row's candidates (m, q)."""
     return mask / mask.sum(axis=1, keepdims=True)
+
+
+def is_label_vector(y: Any, classes: NDArray[Any]) -> bool:
+    """Whether y holds one label per bag; strings such as "a|b" are candidate sets, unless a class is called so."""
+    if hasattr(y, "to_numpy"):
+        y = y.to_numpy()
+    if isinstance(y, np.ndarray) and y.dtype.kind not in "OU":
+        return y.ndim == 1
+    if isinstance(y, np.ndarray):
+        y = y.tolist()
+    if not isinstance(y, Sequence) or isinstance(y, str | bytes):
+        raise DataError(f"cannot read labels from {type(y).__name__}; pass one label or candidate set per bag")
+    names = set(classes.tolist())
+    return len(y) > 0 and all(
+        v is None or isinstance(v, int | np.integer | float) or (isinstance(v, str) and ("|" not in v or v in names))
+        for v in y
+    )

@@ -13,7 +13,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from mipl.base import restrict_to_candidates
-from mipl.candidates import parse_candidates, parse_labels, parse_votes
+from mipl.candidates import is_label_vector, parse_candidates, parse_labels, parse_votes
 from mipl.compute import limit_threads
 from mipl.errors import DataError
 from mipl.parameters import check_parameters
@@ -116,7 +116,7 @@ class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         samples = self._check_samples(Z)
         predicted = np.argmax(self.predict_proba(samples), axis=1)
-        if _is_label_vector(y):
+        if is_label_vector(y, self.classes_):
             truth = parse_labels(y, self.classes_)
             _check_one_each(len(truth), samples, "labels")
             if (truth < 0).any():
@@ -143,14 +143,6 @@ class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         mask, _ = parse_candidates(candidates, self.classes_)
         _check_one_each(len(mask), samples, "candidate sets")
         return mask
-
-
-def _is_label_vector(y: Any) -> bool:
-    """Whether y holds one label per sample, not one candidate set; strings such as "a|b" are candidate sets."""
-    values = y.to_numpy() if hasattr(y, "to_numpy") else y
-    if isinstance(values, np.ndarray) and values.ndim != 1:
-        return False
-    return all(v is None or isinstance(v, int | np.integer) or (isinstance(v, str) and "|" not in v) for v in values)
 
 
 def _blocks(samples: NDArray[np.float64]) -> list[slice]:

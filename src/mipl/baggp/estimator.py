@@ -273,14 +273,14 @@ class BagGP(MIPLClassifier):
         return _numpy(self._answer(bags, self._model())[0].probabilities)
 
     def _resolve(self, bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[np.floating[Any]]:
-        posterior = super()._resolve(bags, candidates)
         if self.bag_digests_ is None:
-            return posterior
-        seen = {digest: i for i, digest in enumerate(self.bag_digests_.tolist())}
-        for b, digest in enumerate(bag_digests(bags, candidates).tolist()):
-            if digest in seen:
-                posterior[b] = self.posterior_[seen[digest]]
-        return posterior
+            return super()._resolve(bags, candidates)
+        place = {digest: i for i, digest in enumerate(self.bag_digests_.tolist())}
+        trained = np.array([place.get(digest, -1) for digest in bag_digests(bags, candidates).tolist()])
+        known = self.posterior_[trained]
+        if (trained >= 0).all():
+            return known
+        return np.where((trained >= 0)[:, None], known, super()._resolve(bags, candidates))
 
     def _predict_instances(self, bags: Bags) -> NDArray[np.floating[Any]]:
         model = self._model()

@@ -65,3 +65,20 @@ def test_the_split_seeds_the_model_or_the_learner_inside_it_unless_the_suite_doe
     assert build(Cell("digits", 1, "bench_methods:Tunable", 7, params={"random_state": 3})).random_state == 3
     assert build(Cell("digits", 1, "bench_methods:Wrapper", 7)).learner.random_state == 7
     assert run_cell(Cell("digits", 1, "bench_methods:Wrapper", 7)).error == "RuntimeError: seed 7"
+
+
+def test_a_method_is_fitted_to_votes_and_groups_as_well_as_to_candidates(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.arange(48) % 3
+    bags = [rng.normal(size=(3, 2)) + 3 * label for label in labels]
+    votes = [{int(label): 5, int((label + 1) % 3): 1} for label in labels]
+    file = tmp_path / "votes.npz"
+    mipl.MIPLDataset(bags, votes, labels=labels, groups=np.arange(48) % 6).save(file)
+    cell = Cell(str(file), None, "BagGP", 0, params={"n_landmarks": 20})
+    train, test = mipl.load(file).split(0.5, seed=0)
+    known, unknown = (mipl.BagGP(n_landmarks=20, random_state=0) for _ in range(2))
+    known.fit(train)
+    unknown.fit(train.bags, train.candidates)
+    scores = [mipl.scoring.log_loss(test.labels, model.predict_proba(test)) for model in (known, unknown)]
+    assert scores[0] != scores[1]
+    assert run_cell(cell, ["log_loss"]).scores["log_loss"] == scores[0]

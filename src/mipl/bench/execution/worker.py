@@ -64,7 +64,7 @@ def run_cell(cell: Cell, scores: Sequence[str] = ("accuracy",)) -> Outcome:
         _send({"started": True})
         start_mib = _reset_peak()
         begin, begin_cpu = time.perf_counter(), time.process_time()
-        model.fit(train.bags, train.candidates)
+        _fit(model, train)
         fitted, fitted_cpu = time.perf_counter(), time.process_time()
         predicted, proba = _predict(model, test)
         measured: dict[str, Any] = {
@@ -82,6 +82,14 @@ def run_cell(cell: Cell, scores: Sequence[str] = ("accuracy",)) -> Outcome:
         return Outcome(scores=found, n_test=n_test, **measured, **where)
     except Exception as error:
         return Outcome(error=f"{type(error).__name__}: {error}", traceback=traceback.format_exc(), **where)
+
+
+def _fit(model: Any, train: MIPLDataset) -> None:
+    """Fit to all that the data set knows: votes, groups and background too, which a class of one's own need not take."""
+    if isinstance(model, MIPLClassifier):
+        model.fit(train)
+    else:
+        model.fit(train.bags, train.candidates)
 
 
 def _predict(model: Any, test: MIPLDataset) -> tuple[NDArray[Any], NDArray[Any] | None]:

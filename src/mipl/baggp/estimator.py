@@ -12,19 +12,19 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor
 
-from mipl.baggp.blocks import with_log_prior
+from mipl.baggp.blocks import Blocks, divide
 from mipl.baggp.constants import MIN_FOLD_BAGS, ONE_THREAD_INSTANCES, PREDICTION_ROWS, TWO_FOLDS_INSTANCES
-from mipl.baggp.cross_fit import assign_folds, held_out_evidence
+from mipl.baggp.cross_fit import assign_folds
 from mipl.baggp.digests import bag_digests
-from mipl.baggp.likelihood import fit_bag_likelihood
+from mipl.baggp.learning import learn
 from mipl.baggp.low_rank import low_rank
 from mipl.baggp.model import Answer, BagModel, Expert, Stacking
-from mipl.baggp.regression import fit_bag_regression
-from mipl.baggp.stacking import default_stacking, fit_stacking, label_free, training_posterior
-from mipl.baggp.votes import fit_vote_strength, vote_log_prior
+from mipl.baggp.places import Local
+from mipl.baggp.scratch import Scratch
+from mipl.baggp.sources import in_memory
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
-from mipl.compute import limit_threads, seed_of, torch_device
+from mipl.compute import free_memory, in_own_thread, seed_of, torch_device
 from mipl.errors import ParameterError
 from mipl.features.auto import choose_features
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
@@ -74,8 +74,11 @@ class BagGP(MIPLClassifier):
         Folds in which both experts are fitted anew without the bags of the fold, for the stacking and the posterior of
         the training bags. From 200,000 instances on two folds are used. 0 saves the time, more than that of the fit
         itself, and gives probabilities that are not calibrated.
+    memory_budget : float, default=None
+        Bytes of features that may be kept in memory, at 4 * rank per instance; where they are more, they are kept in a
+        scratch file in the folder for temporary files. None stands for half of the memory that is free.
     random_state : int, RandomState or None, default=0
-        Seed of landmarks, filters and the order of bags.
+        Seed of landmarks, filters and folds.
     device : str, default="cpu"
         Where torch computes: "cpu", "cuda", ...
 
@@ -131,6 +134,7 @@ class BagGP(MIPLClassifier):
         "lengthscale": [Interval(Real, 0, None, closed="neither")],
         "kappa": [Interval(Real, 0, None, closed="neither"), None],
         "cross_fit": [Interval(Integral, 0, None, closed="left")],
+        "memory_budget": [Interval(Real, 0, None, closed="left"), None],
         "random_state": ["random_state"],
         "device": [str],
     }
@@ -144,6 +148,7 @@ class BagGP(MIPLClassifier):
         lengthscale: float = 1.0,
         kappa: float | None = None,
         cross_fit: int = 4,
+        memory_budget: float | None = None,
         random_state: int | np.random.RandomState | None = 0,
         device: str = "cpu",
     ) -> None:
@@ -153,6 +158,7 @@ class BagGP(MIPLClassifier):
         self.lengthscale = lengthscale
         self.kappa = kappa
         self.cross_fit = cross_fit
+        self.memory_budget = memory_budget
         self.random_state = random_state
         self.device = device
 
@@ -164,51 +170,43 @@ class BagGP(MIPLClassifier):
     def _fit_supervised(self, bags: Bags, supervision: Supervision) -> None:
         if supervision.sample_weight is not None:
             raise ParameterError("BagGP cannot weight bags; fit it without sample_weight")
-        with limit_threads(bags.n_instances, one_thread_up_to=ONE_THREAD_INSTANCES):
-            self._learn(bags, supervision, seed_of(self.random_state))
+        seed = seed_of(self.random_state)
+        n_threads = 1 if bags.n_instances < ONE_THREAD_INSTANCES else torch.get_num_threads()
+        with Local(n_threads, self._scratch(bags)) as place:
+            in_own_thread(lambda: self._learn(bags, supervision, seed, place), place.stop)
         self.bag_digests_ = bag_digests(bags, supervision.candidates)
 
-    def _learn(self, bags: Bags, supervision: Supervision, seed: int) -> None:
-        # In random order every block of bags, and every part of one, is a random sample.
-        order = np.random.default_rng(seed).permutation(len(bags))
-        self.features_ = self._front_end(bags, seed)
-        bags, supervision = bags[order], supervision[order]
-        X = self._tensor(self.features_.fit_transform(bags.instances))
+    def _scratch(self, bags: Bags) -> Scratch | None:
+        """A scratch file where the features of these bags are larger than what memory may hold of them."""
+        needed = 4 * self.rank * (bags.n_instances + len(bags))
+        budget = free_memory() / 2 if self.memory_budget is None else self.memory_budget
+        return Scratch() if needed > budget else None
 
+    def _learn(self, bags: Bags, supervision: Supervision, seed: int, place: Local) -> None:
+        n_folds = self._n_folds(bags, supervision.groups)
+        folds = np.zeros(len(bags), dtype=np.int64)
+        if n_folds >= 2:
+            folds = assign_folds(len(bags), n_folds, np.random.default_rng(seed), supervision.groups)
+        parts = divide(bags.offsets, folds)
+
+        self.features_ = self._front_end(bags, seed)
+        X = self._tensor(self.features_.fit_transform(bags.instances))
         generator = torch.Generator().manual_seed(seed)
         self.lengthscale_ = self.lengthscale * median_distance(X, generator)
         landmarks, counts = kmeans_landmarks(X, self.n_landmarks, generator)
         kernel_map = principal_map(landmarks, counts, self.lengthscale_, self.rank)
-        known = np.where(supervision.candidates, 0.0, -np.inf)
-        blocks, eigenvalues, kernel_map = low_rank(X, bags.offsets, known, kernel_map)
+        data = low_rank(Blocks(place, in_memory(X, bags.offsets, parts), parts), kernel_map)
+        del X
 
+        order = data.blocks.bags
         self.background_ = supervision.background
-        background = self._background_mask(len(self.classes_))
-        regression = fit_bag_regression(blocks, eigenvalues, background)
-        self.vote_strength_ = None
-        if supervision.weights is not None:
-            self.vote_strength_ = fit_vote_strength(regression.log_evidence, supervision.weights)
-            blocks = with_log_prior(blocks, vote_log_prior(supervision.weights, self.vote_strength_))
-            regression = fit_bag_regression(blocks, eigenvalues, background)
-        likelihood = fit_bag_likelihood(blocks, eigenvalues, regression.posterior, self.kappa, background)
-
-        model = BagModel(regression.expert, likelihood, default_stacking())
-        posterior = regression.posterior
-        score: tuple[float | None, float | None] = (None, None)
-        n_folds = self._n_folds(bags, supervision.groups)
-        if n_folds >= 2:
-            folds = assign_folds(len(bags), n_folds, supervision.groups)
-            held_out = held_out_evidence(blocks, eigenvalues, folds, regression.signal_variance, self.kappa, background)
-            log_prior = torch.cat([block.log_prior for block in blocks])
-            model = model._replace(stacking=fit_stacking(*held_out, log_prior))
-            posterior = training_posterior(model, blocks, held_out)
-            score = label_free(model.stacking.probabilities(*held_out), log_prior)
-
+        found = learn(data, supervision[order], self.kappa, self._background_mask(len(self.classes_)), n_folds >= 2)
         self.landmarks_ = landmarks.cpu().numpy()
-        self.feature_map_ = kernel_map.T.cpu().numpy()
-        self._keep(model)
-        self.posterior_ = _numpy(posterior)[np.argsort(order)]
-        self.label_free_score_, self.label_free_error_ = score
+        self.feature_map_ = data.kernel_map.T.cpu().numpy()
+        self._keep(found.model)
+        self.vote_strength_ = found.vote_strength
+        self.posterior_ = _numpy(found.posterior)[np.argsort(order)]
+        self.label_free_score_, self.label_free_error_ = found.label_free
 
     def _background_mask(self, q: int) -> Tensor | None:
         """The background class as a mask (q,)."""

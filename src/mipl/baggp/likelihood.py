@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.bag_posterior import bag_evidence, instance_posterior, label_posterior, spread
-from mipl.baggp.blocks import Block, thin_product, total
+from mipl.baggp.blocks import Block, Blocks, Column, thin_product
 from mipl.baggp.class_offsets import class_offsets
 from mipl.baggp.constants import (
     EXPECTED_POSITIVE_SHARE,
@@ -55,29 +55,46 @@ __all__ = ["LabelPrior", "fit_bag_likelihood", "likelihood_statistics"]
 
 
 def fit_bag_likelihood(
-    blocks: Sequence[Block],
-    eigenvalues: Tensor,
+    blocks: Blocks,
+    gram_diagonal: Tensor,
     prior: Tensor,
+    candidates: Tensor,
     kappa: float | None = None,
     background: Tensor | None = None,
     stages: Sequence[Stage] = STAGES,
 ) -> Expert:
-    """Fit to blocks whose features have the diagonal Gram matrix `eigenvalues` (R,), with a label prior (m, q)."""
+    """Fit to blocks whose features have a nearly diagonal Gram matrix.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Bags in the order of the prior.
+    gram_diagonal : (R,)
+        Of the Gram matrix. Where this is not quite diagonal, as that of a part of the bags is not, the search for the
+        mode takes a few more steps, and moderation is a little less exact.
+    prior : (m, q)
+        Of the bags' labels, zero off the candidates.
+    candidates : (m, q) bool
+        Which labels are possible, be their prior ever so small.
+    kappa : float, default=None
+        How readily a bag takes more than one instance for positive; None stands for the square root of q.
+    background : (q,) bool, default=None
+        The class that no instance carries.
+    stages : sequence of Stage, default=STAGES
+        What is done one after the other.
+    """
     q = prior.shape[1]
     log_kappa = math.log(math.sqrt(q) if kappa is None else kappa)
     bias = _bias(q, background).to(prior.device)
-    candidates = torch.cat([block.candidates for block in blocks])
     log_prior = torch.where(candidates, torch.log(prior.clamp(min=MIN_PRIOR)), -torch.inf)
     offset = torch.zeros(q, dtype=torch.float64, device=prior.device)
-    weights = torch.zeros(len(eigenvalues), q + 1, dtype=torch.float64, device=prior.device)
+    weights = torch.zeros(len(gram_diagonal), q + 1, dtype=torch.float64, device=prior.device)
     for stage in stages:
-        priors = _label_priors(torch.softmax(log_prior + offset, dim=1), blocks)
-        weights = _mode(blocks, priors, eigenvalues, weights, bias, log_kappa, background, stage)
-        expert = _expert(weights, bias, log_kappa, background, eigenvalues, stage, blocks)
-        offset = class_offsets(
-            torch.cat([expert.log_evidence(expert.logits(block.features), block.offsets) for block in blocks]),
-            log_prior,
-        )
+        now = torch.softmax(log_prior + offset, dim=1)
+        priors = blocks.map(LabelPrior.of, blocks.rows(now), blocks.rows(candidates))
+        weights = _mode(blocks, priors, gram_diagonal, weights, bias, log_kappa, background, stage)
+        expert = _expert(weights, bias, log_kappa, background, gram_diagonal, stage, blocks)
+        offset = class_offsets(blocks.cat(Expert.read, blocks.features, expert=expert), log_prior)
     return expert._replace(class_offset=offset)
 
 
@@ -95,9 +112,9 @@ def _expert(
     bias: Tensor,
     log_kappa: float,
     background: Tensor | None,
-    eigenvalues: Tensor,
+    gram_diagonal: Tensor,
     stage: Stage,
-    blocks: Sequence[Block],
+    blocks: Blocks,
 ) -> Expert:
     """The expert at weights (R, q + 1) and biases (q + 1,), kappa included, moderated, without class offsets."""
     mode = Expert(
@@ -106,15 +123,21 @@ def _expert(
         class_offset=torch.zeros_like(bias[:-1]),
         background=background,
     )
-    positives = sum(float(torch.sigmoid(mode.logits(block.features).logsumexp(dim=1)).sum()) for block in blocks)
-    information = (positives / sum(len(block.features) for block in blocks)) ** 2 / 2
-    return mode._replace(variance=1 / (information * eigenvalues + 1 / stage.variance))
+    positives, instances = blocks.total(_positives, blocks.features, expert=mode)
+    information = float(positives / instances) ** 2 / 2
+    return mode._replace(variance=1 / (information * gram_diagonal + 1 / stage.variance))
+
+
+def _positives(block: Block, expert: Expert) -> tuple[Tensor, Tensor]:
+    """How many instances of a block are positive, as expected by an expert, of how many."""
+    logits = expert.logits(block.features)
+    return torch.sigmoid(logits.logsumexp(dim=1)).sum(), torch.tensor(len(logits), dtype=torch.float64)
 
 
 def _mode(
-    blocks: Sequence[Block],
-    priors: Sequence[LabelPrior],
-    eigenvalues: Tensor,
+    blocks: Blocks,
+    priors: Column,
+    gram_diagonal: Tensor,
     start: Tensor,
     bias: Tensor,
     log_kappa: float,
@@ -122,17 +145,15 @@ def _mode(
     stage: Stage,
 ) -> Tensor:
     """The most probable weights (R, q + 1) of a stage."""
+    fixed = {"bias": bias, "log_kappa": log_kappa, "hold_prior": stage.hold_prior, "background": background}
 
     def objective(weights: Tensor) -> tuple[Tensor, Tensor]:
-        value, gradient = total(
-            likelihood_statistics(block, prior, weights, bias, log_kappa, stage.hold_prior, background)
-            for block, prior in zip(blocks, priors, strict=True)
-        )
+        value, gradient = blocks.total(likelihood_statistics, blocks.features, priors, weights=weights, **fixed)
         penalty = (weights * weights).sum() / (2 * stage.variance)
         return value + penalty, gradient + weights / stage.variance
 
     # In the coordinates V, W = whitening * V, the curvature at zero weights is nearly the identity.
-    whitening = (eigenvalues / len(bias) + 1 / stage.variance).rsqrt()[:, None]
+    whitening = (gram_diagonal / len(bias) + 1 / stage.variance).rsqrt()[:, None]
 
     def whitened(V: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         value, gradient = objective(torch.from_numpy(V).to(start.device) * whitening)
@@ -163,11 +184,6 @@ class LabelPrior(NamedTuple):
         columns = columns[:, :k]
         probability = prior.gather(1, columns).clamp(min=MIN_PRIOR)
         return cls(columns, torch.where(is_candidate[:, :k].bool(), probability, 0.0))
-
-
-def _label_priors(prior: Tensor, blocks: Sequence[Block]) -> list[LabelPrior]:
-    parts = prior.split([block.n_bags for block in blocks])
-    return [LabelPrior.of(p, block.candidates) for p, block in zip(parts, blocks, strict=True)]
 
 
 def likelihood_statistics(

@@ -16,7 +16,6 @@ probability is added to the outlier rate.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +26,7 @@ from scipy.special import expit, logit
 from torch import Tensor
 
 from mipl.bag_posterior import set_log_likelihood
-from mipl.baggp.blocks import Block
+from mipl.baggp.blocks import Blocks
 from mipl.baggp.constants import (
     INFORMATIVE_ODDS,
     MIXING_PRECISION,
@@ -78,10 +77,9 @@ def fit_stacking(first: Tensor, second: Tensor, log_prior: Tensor) -> Stacking:
     return fitted._replace(outlier_rate=1 - (1 - fitted.outlier_rate) * (1 - nothing))
 
 
-def training_posterior(model: BagModel, blocks: Sequence[Block], held_out: HeldOut) -> Tensor:
+def training_posterior(model: BagModel, blocks: Blocks, held_out: HeldOut, log_prior: Tensor) -> Tensor:
     """Posterior (m, q) of the training bags' labels: the geometric mean of held-out and in-sample answers."""
-    in_sample = torch.cat([model.answer(model.logits(block.features), block.offsets).probabilities for block in blocks])
-    log_prior = torch.cat([block.log_prior for block in blocks])
+    in_sample = blocks.cat(BagModel.read, blocks.features, model=model)
     log_mean = 0.5 * (torch.log(model.stacking.probabilities(*held_out)) + torch.log(in_sample))
     return torch.softmax(log_mean + log_prior, dim=1)
 

@@ -85,7 +85,7 @@ def run_cell(cell: Cell, scores: Sequence[str] = ("accuracy",)) -> Outcome:
 
 
 def _fit(model: Any, train: MIPLDataset) -> None:
-    """Fit to all that the data set knows: votes, groups and background too, which a class of one's own need not take."""
+    """Fit to all that the data set knows: votes, groups and background too; a class of one's own gets candidates."""
     if isinstance(model, MIPLClassifier):
         model.fit(train)
     else:

@@ -1,0 +1,74 @@
+"""Learning from features: both experts, how they are stacked, and the posterior of the training bags."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mipl.baggp.cross_fit import held_out_evidence
+from mipl.baggp.likelihood import fit_bag_likelihood
+from mipl.baggp.low_rank import LowRank
+from mipl.baggp.model import BagModel
+from mipl.baggp.regression import fit_bag_regression
+from mipl.baggp.stacking import default_stacking, fit_stacking, label_free, training_posterior
+from mipl.baggp.votes import fit_vote_strength, vote_log_prior
+from mipl.supervision import Supervision
+
+__all__ = ["Learned", "learn"]
+
+
+class Learned(NamedTuple):
+    """What was learned from features.
+
+    Attributes
+    ----------
+    model : BagModel
+    posterior : (m, q), of the training bags' labels
+    label_free : mean and standard error of the label-free score of held-out bags, None without cross-fitting
+    vote_strength : float, None without votes
+    """
+
+    model: BagModel
+    posterior: Tensor
+    label_free: tuple[float | None, float | None] = (None, None)
+    vote_strength: float | None = None
+
+
+def learn(
+    data: LowRank, supervision: Supervision, kappa: float | None, background: Tensor | None, cross_fit: bool
+) -> Learned:
+    """Fit both experts to features, and stack them.
+
+    Parameters
+    ----------
+    data : LowRank
+        Features of the bags.
+    supervision : Supervision
+        What is known of the labels, of the bags in the order of the blocks.
+    kappa : float or None
+        How readily a bag takes more than one instance for positive.
+    background : (q,) bool or None
+        The class that no instance carries.
+    cross_fit : bool
+        Fit both anew without each fold of the blocks.
+    """
+    blocks, device = data.blocks, data.spectrum.values.device
+    log_prior = torch.tensor(np.where(supervision.candidates, 0.0, -np.inf), device=device)
+    regression = fit_bag_regression(blocks, data.spectrum, log_prior, background)
+    strength = None
+    if supervision.weights is not None:
+        strength = fit_vote_strength(regression.log_evidence, supervision.weights)
+        log_prior = torch.tensor(vote_log_prior(supervision.weights, strength), device=device)
+        regression = fit_bag_regression(blocks, data.spectrum, log_prior, background)
+    candidates = log_prior > -torch.inf
+    likelihood = fit_bag_likelihood(blocks, data.spectrum.values, regression.posterior, candidates, kappa, background)
+    model = BagModel(regression.expert, likelihood, default_stacking())
+    if not cross_fit:
+        return Learned(model, regression.posterior, vote_strength=strength)
+    held_out = held_out_evidence(data, log_prior, regression.signal_variance, kappa, background)
+    model = model._replace(stacking=fit_stacking(*held_out, log_prior))
+    posterior = training_posterior(model, blocks, held_out, log_prior)
+    return Learned(model, posterior, label_free(model.stacking.probabilities(*held_out), log_prior), strength)

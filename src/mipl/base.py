@@ -76,9 +76,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         else:
             self._fit_weighted(bags, supervision.candidates, supervision.sample_weight)
 
-    def _fit_weighted(
-        self, bags: Bags, candidates: NDArray[np.bool_], sample_weight: NDArray[np.float64]
-    ) -> None:
+    def _fit_weighted(self, bags: Bags, candidates: NDArray[np.bool_], sample_weight: NDArray[np.float64]) -> None:
         """Learn as `_fit` does, with positive weights (m,): a bag of weight 2 counts as one that is given twice."""
         raise NotImplementedError(f"{type(self).__name__} supports sample weights but has no _fit_weighted")
 

@@ -26,8 +26,9 @@ class SURE(KernelRidgePLL):
     The two blocks are minimised in turn. The regression has a closed form. For the rows let :math:`j` be the candidate
     with the largest score: the row step :math:`\min_p \|p - f(x_i)\|^2 - \lambda p_j`, subject to
     :math:`p_l \le p_j`, is the projection of :math:`f(x_i) + \tfrac{\lambda}{2} e_j` onto the candidate simplex.
-    A sample weight multiplies both sums' terms of its sample, which leaves the row step as it is. (Completing the square gives the projection without the constraints :math:`p_l \le p_j`; a projection onto a
-    simplex keeps the order of its argument, so it meets them.)
+    (Completing the square gives the projection without the constraints :math:`p_l \le p_j`; a projection onto a
+    simplex keeps the order of its argument, so it meets them.) A sample weight multiplies the terms of its sample in
+    both sums, which leaves the row step as it is.
 
     Parameters
     ----------

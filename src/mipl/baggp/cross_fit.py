@@ -15,9 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mipl.baggp.blocks import Block, total
+from mipl.baggp.blocks import Block
 from mipl.baggp.constants import CHUNK_ROWS
 from mipl.baggp.likelihood import fit_bag_likelihood
+from mipl.baggp.low_rank import gram
 from mipl.baggp.regression import fit_bag_regression
 
 __all__ = ["HeldOut", "assign_folds", "held_out_evidence"]
@@ -30,15 +31,19 @@ class HeldOut(NamedTuple):
     likelihood: Tensor
 
 
-def assign_folds(m: int, n_folds: int, groups: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+def assign_folds(
+    m: int, n_folds: int, groups: NDArray[np.int64] | None = None, weight: NDArray[np.float64] | None = None
+) -> NDArray[np.int64]:
     """A fold (m,) for each of m bags in random order; bags of one group share a fold.
 
-    Groups are dealt out from the largest, each to the fold that has the fewest bags so far.
+    Groups are dealt out from the largest, each to the fold that has the fewest bags so far, counted by their weights
+    (m,).
     """
     if groups is None:
         return np.arange(m) % n_folds
-    names, index, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    fold_of_group, filled = np.empty(len(names), dtype=np.int64), np.zeros(n_folds, dtype=np.int64)
+    names, index = np.unique(groups, return_inverse=True)
+    sizes = np.bincount(index, weight)
+    fold_of_group, filled = np.empty(len(names), dtype=np.int64), np.zeros(n_folds, dtype=sizes.dtype)
     for g in np.argsort(-sizes, kind="stable"):
         fold_of_group[g] = np.argmin(filled)
         filled[fold_of_group[g]] += sizes[g]
@@ -75,9 +80,7 @@ def held_out_evidence(
 
 def _rotate(kept: Sequence[Block], left_out: Sequence[Block], eigenvalues: Tensor) -> Tensor:
     """Rotate the features of both in place so that the Gram matrix of `kept` is diagonal, and return it (R,)."""
-    chunks = (chunk for block in left_out for chunk in block.features.split(CHUNK_ROWS))
-    gram = torch.diag(eigenvalues) - total(((chunk.T @ chunk).double(),) for chunk in chunks)[0]
-    values, rotation = torch.linalg.eigh(gram)
+    values, rotation = torch.linalg.eigh(torch.diag(eigenvalues) - gram(left_out))
     single = rotation.to(kept[0].features.dtype)
     for block in (*kept, *left_out):
         for chunk in block.features.split(CHUNK_ROWS):

@@ -25,7 +25,6 @@ from mipl.baggp.votes import fit_vote_strength, vote_log_prior
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
 from mipl.compute import limit_threads, seed_of, torch_device
-from mipl.errors import ParameterError
 from mipl.features.auto import choose_features
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.nystrom import KernelMap, LandmarkKernel, principal_map
@@ -53,6 +52,12 @@ class BagGP(MIPLClassifier):
     sets of bags that the experts have not seen (`mipl.baggp.cross_fit`, `mipl.baggp.stacking`). No true label is used
     anywhere and nothing needs to be tuned. Votes on the candidates are prior odds (`mipl.baggp.votes`); a bag of a
     background class holds no positive instance at all; groups of bags are held out together.
+
+    A bag of weight w (`sample_weight`) counts as w bags in every sum: in the Gram matrix, in the likelihood, in Platt
+    scaling, offsets, stacking and `label_free_score_`. With whole numbers the answers are those of a fit to copies of
+    the bags that share a group, but for rounding and for what is drawn at random: the start of the landmarks where
+    there are fewer of these than distinct instances, and the rows whose median distance is taken from 1,500 instances
+    on. The front end does not see weights.
 
     `resolve` answers for bags that the model was fitted on with `posterior_`, and for others with their probabilities
     among the candidates.
@@ -105,6 +110,7 @@ class BagGP(MIPLClassifier):
     posterior_ : (m, q) array
         Posterior of the training bags' labels: the geometric mean of what models fitted without the bag say of it and
         what the model fitted to all bags says, which is as accurate as the latter and nearly as honest as the former.
+        Bags of weight zero are left out.
     bag_digests_ : (m,) array
         By which `resolve` knows the training bags.
     label_free_score_, label_free_error_ : float or None
@@ -123,6 +129,7 @@ class BagGP(MIPLClassifier):
 
     name = "BagGP"
     citation = "this library"
+    supports_sample_weight = True
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "features": [StrOptions({"auto"}), HasMethods(["fit", "transform"])],
@@ -162,8 +169,6 @@ class BagGP(MIPLClassifier):
         self._fit_supervised(bags, Supervision(candidates))
 
     def _fit_supervised(self, bags: Bags, supervision: Supervision) -> None:
-        if supervision.sample_weight is not None:
-            raise ParameterError("BagGP cannot weight bags; fit it without sample_weight")
         with limit_threads(bags.n_instances, one_thread_up_to=ONE_THREAD_INSTANCES):
             self._learn(bags, supervision, seed_of(self.random_state))
         self.bag_digests_ = bag_digests(bags, supervision.candidates)
@@ -175,19 +180,25 @@ class BagGP(MIPLClassifier):
         bags, supervision = bags[order], supervision[order]
         X = self._tensor(self.features_.fit_transform(bags.instances))
 
+        weight = row_weight = None
+        if supervision.sample_weight is not None:
+            weight, row_weight = (
+                torch.tensor(w, device=X.device)
+                for w in (supervision.sample_weight, bags.spread(supervision.sample_weight))
+            )
         generator = torch.Generator().manual_seed(seed)
-        self.lengthscale_ = self.lengthscale * median_distance(X, generator)
-        landmarks, counts = kmeans_landmarks(X, self.n_landmarks, generator)
+        self.lengthscale_ = self.lengthscale * median_distance(X, generator, weights=row_weight)
+        landmarks, counts = kmeans_landmarks(X, self.n_landmarks, generator, weights=row_weight)
         kernel_map = principal_map(landmarks, counts, self.lengthscale_, self.rank)
         known = np.where(supervision.candidates, 0.0, -np.inf)
-        blocks, eigenvalues, kernel_map = low_rank(X, bags.offsets, known, kernel_map)
+        blocks, eigenvalues, kernel_map = low_rank(X, bags.offsets, known, kernel_map, weight=weight)
 
         self.background_ = supervision.background
         background = self._background_mask(len(self.classes_))
         regression = fit_bag_regression(blocks, eigenvalues, background)
         self.vote_strength_ = None
         if supervision.weights is not None:
-            self.vote_strength_ = fit_vote_strength(regression.log_evidence, supervision.weights)
+            self.vote_strength_ = fit_vote_strength(regression.log_evidence, supervision.weights, weight)
             blocks = with_log_prior(blocks, vote_log_prior(supervision.weights, self.vote_strength_))
             regression = fit_bag_regression(blocks, eigenvalues, background)
         likelihood = fit_bag_likelihood(blocks, eigenvalues, regression.posterior, self.kappa, background)
@@ -195,14 +206,14 @@ class BagGP(MIPLClassifier):
         model = BagModel(regression.expert, likelihood, default_stacking())
         posterior = regression.posterior
         score: tuple[float | None, float | None] = (None, None)
-        n_folds = self._n_folds(bags, supervision.groups)
+        n_folds = self._n_folds(bags, supervision)
         if n_folds >= 2:
-            folds = assign_folds(len(bags), n_folds, supervision.groups)
+            folds = assign_folds(len(bags), n_folds, supervision.groups, supervision.sample_weight)
             held_out = held_out_evidence(blocks, eigenvalues, folds, regression.signal_variance, self.kappa, background)
             log_prior = torch.cat([block.log_prior for block in blocks])
-            model = model._replace(stacking=fit_stacking(*held_out, log_prior))
+            model = model._replace(stacking=fit_stacking(*held_out, log_prior, weight))
             posterior = training_posterior(model, blocks, held_out)
-            score = label_free(model.stacking.probabilities(*held_out), log_prior)
+            score = label_free(model.stacking.probabilities(*held_out), log_prior, weight)
 
         self.landmarks_ = landmarks.cpu().numpy()
         self.feature_map_ = kernel_map.T.cpu().numpy()
@@ -216,11 +227,13 @@ class BagGP(MIPLClassifier):
             return None
         return (torch.arange(q) == self.background_).to(torch_device(self.device))
 
-    def _n_folds(self, bags: Bags, groups: NDArray[np.int64] | None) -> int:
+    def _n_folds(self, bags: Bags, supervision: Supervision) -> int:
         """The folds of cross-fitting: two for very many instances, none of a few bags, no more than groups."""
+        groups, weight = supervision.groups, supervision.sample_weight
+        count = len(bags) if weight is None else max(len(bags), int(weight.sum()))
         wanted = min(self.cross_fit, 2) if bags.n_instances > TWO_FOLDS_INSTANCES else self.cross_fit
         n_groups = len(bags) if groups is None else len(np.unique(groups))
-        return min(wanted, len(bags) // MIN_FOLD_BAGS, n_groups)
+        return min(wanted, count // MIN_FOLD_BAGS, n_groups)
 
     def _front_end(self, bags: Bags, seed: int) -> BaseEstimator:
         if isinstance(self.features, str):

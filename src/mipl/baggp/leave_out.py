@@ -7,6 +7,10 @@ by the model that was fitted without B is
 
 The inverses depend on the features and the noise only: they are formed once, for bags of similar size together, and
 applied to any targets. A bag with more instances than features is inverted in feature space (Woodbury).
+
+A bag of weight w in the fit has its rows counted w times in y and in the curvature. Of a weight above one, one bag is
+left out and w - 1 stay, as of a bag that is given twice; of a smaller one all. With :math:`\min(w, 1)\, U_B U_B^\top`
+in the place of :math:`U_B U_B^\top` the formula is the same.
 """
 
 from __future__ import annotations
@@ -47,26 +51,31 @@ class BagLeaveOut:
     scale : (R,)
         U = features * scale.
     offsets : (m + 1,)
+    weight : (m,), default=None
+        Weights of the bags; None for ones.
     """
 
-    def __init__(self, features: Tensor, scale: Tensor, offsets: Tensor) -> None:
+    def __init__(self, features: Tensor, scale: Tensor, offsets: Tensor, weight: Tensor | None = None) -> None:
         self._batches: list[_Batch] = []
         self._long: list[_Long] = []
         n, rank = features.shape
         padded = torch.cat([features, features.new_zeros(1, rank)])
         scale = scale.to(features.dtype)
         sizes = offsets.diff()
+        root = None if weight is None else weight.clamp(max=1).sqrt().to(features.dtype)
         for bags, size in _batches(sizes, rank):
             within = torch.arange(size, device=features.device)
             rows = torch.where(within < sizes[bags, None], offsets[bags, None] + within, n)
             U = padded[rows].mul_(scale)
+            if root is not None:
+                U.mul_(root[bags, None, None])
             H = torch.eye(size, dtype=torch.float64, device=features.device) - torch.bmm(U, U.mT).double()
             # Padding rows of U are zero, so their rows of H are those of the identity.
             inverse = torch.cholesky_inverse(torch.linalg.cholesky(H))
             self._batches.append(_Batch(rows, inverse.to(features.dtype)))
         for bag in torch.nonzero(sizes > rank).flatten().tolist():
             span = slice(int(offsets[bag]), int(offsets[bag + 1]))
-            U = features[span].double() * scale
+            U = features[span].double() * (scale if root is None else scale * root[bag])
             factor = torch.linalg.cholesky(torch.eye(rank, dtype=U.dtype, device=U.device) - U.T @ U)
             self._long.append(_Long(span, U, factor))
 

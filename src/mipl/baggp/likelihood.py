@@ -10,6 +10,7 @@ Instances have logits :math:`f_j = W^\top \phi_j + \beta` over q classes and "ne
 
 where :math:`\kappa > 1` lets a bag hold more than the one positive instance that the likelihood would settle for. The
 gradient with respect to f is :math:`p - [R, 1 - \sum_c R_c]`, R being the instance posterior of `mipl.bag_posterior`.
+A bag's weight multiplies its term of the sum.
 
 The mode is found by L-BFGS in coordinates in which the curvature at W = 0 is nearly the identity, in stages: first with
 the label posterior held at the prior, so that instances are learnt from the prior's answer; then on J, with wider and
@@ -38,7 +39,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.bag_posterior import bag_evidence, instance_posterior, label_posterior, spread
-from mipl.baggp.blocks import Block, thin_product, total
+from mipl.baggp.blocks import Block, bag_weights, thin_product, total, weigh
 from mipl.baggp.class_offsets import class_offsets
 from mipl.baggp.constants import (
     EXPECTED_POSITIVE_SHARE,
@@ -77,6 +78,7 @@ def fit_bag_likelihood(
         offset = class_offsets(
             torch.cat([expert.log_evidence(expert.logits(block.features), block.offsets) for block in blocks]),
             log_prior,
+            bag_weights(blocks),
         )
     return expert._replace(class_offset=offset)
 
@@ -106,8 +108,14 @@ def _expert(
         class_offset=torch.zeros_like(bias[:-1]),
         background=background,
     )
-    positives = sum(float(torch.sigmoid(mode.logits(block.features).logsumexp(dim=1)).sum()) for block in blocks)
-    information = (positives / sum(len(block.features) for block in blocks)) ** 2 / 2
+    counts = [
+        len(block.features) if block.weight is None else float(block.weight @ block.sizes.double()) for block in blocks
+    ]
+    positives = sum(
+        float(weigh(torch.sigmoid(mode.logits(block.features).logsumexp(dim=1)), block.row_weight).sum())
+        for block in blocks
+    )
+    information = (positives / sum(counts)) ** 2 / 2
     return mode._replace(variance=1 / (information * eigenvalues + 1 / stage.variance))
 
 
@@ -189,17 +197,18 @@ def likelihood_statistics(
     evidence = bag_evidence(logits, block.offsets, None if background is None else background[prior.columns])
     if hold_prior:
         posterior = prior.probability
-        log_likelihood = (posterior * evidence.log_evidence).sum()
+        log_likelihood = weigh(posterior * evidence.log_evidence, block.weight).sum()
     else:
         log_prior = torch.log(prior.probability)
         posterior = label_posterior(evidence.log_evidence, log_prior)
-        log_likelihood = torch.logsumexp(evidence.log_evidence + log_prior, dim=1).sum()
+        log_likelihood = weigh(torch.logsumexp(evidence.log_evidence + log_prior, dim=1), block.weight).sum()
     R = instance_posterior(logits, evidence, posterior, block.offsets)  # (n, k)
     log_p = torch.log_softmax(f, dim=1)
-    log_negative = log_p[:, -1].sum()
+    row_weight = block.row_weight
+    log_negative = weigh(log_p[:, -1], row_weight).sum()
     residual = log_p.exp_()
     residual.scatter_add_(1, columns, -R)
     residual[:, -1] -= 1 - R.sum(dim=1)
     # The long side last: BLAS is ten times slower on features' @ residual.
-    gradient = (residual.T.to(block.features.dtype) @ block.features).T.double()
+    gradient = (weigh(residual, row_weight).T.to(block.features.dtype) @ block.features).T.double()
     return -log_likelihood - log_negative, gradient

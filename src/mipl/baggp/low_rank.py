@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mipl.baggp.blocks import Block, cut, total
+from mipl.baggp.blocks import Block, cut, total, weigh
 from mipl.baggp.constants import BLOCK_INSTANCES, CHUNK_ROWS
 from mipl.gp.nystrom import KernelMap
 
-__all__ = ["LowRank", "low_rank"]
+__all__ = ["LowRank", "gram", "low_rank"]
 
 
 class LowRank(NamedTuple):
@@ -31,13 +31,15 @@ def low_rank(
     log_prior: NDArray[np.float64],
     kernel_map: KernelMap,
     block_instances: int = BLOCK_INSTANCES,
+    weight: Tensor | None = None,
 ) -> LowRank:
     """Compute features of instances (n, d) in bags (m + 1,) and rotate them, and the map, to a diagonal Gram matrix.
 
-    Only (n, R) features are ever kept; the kernel with the landmarks is computed piece by piece.
+    Only (n, R) features are ever kept; the kernel with the landmarks is computed piece by piece. The Gram matrix counts
+    bags by their `weight` (m,).
     """
-    blocks = [_block(X, offsets, log_prior, bags, kernel_map) for bags in cut(offsets, block_instances)]
-    eigenvalues, rotation = torch.linalg.eigh(_gram([block.features for block in blocks]))
+    blocks = [_block(X, offsets, log_prior, bags, kernel_map, weight) for bags in cut(offsets, block_instances)]
+    eigenvalues, rotation = torch.linalg.eigh(gram(blocks))
     rotation = rotation.to(X.dtype)
     for block in blocks:
         for chunk in block.features.split(CHUNK_ROWS):
@@ -45,15 +47,27 @@ def low_rank(
     return LowRank(blocks, eigenvalues.clamp(min=0), kernel_map._replace(T=kernel_map.T @ rotation))
 
 
-def _gram(features: Sequence[Tensor]) -> Tensor:
-    """The Gram matrix (R, R) of the features of all blocks; products of short chunks are summed in double precision."""
-    chunks = (chunk for block in features for chunk in block.split(CHUNK_ROWS))
-    return total(((chunk.T @ chunk).double(),) for chunk in chunks)[0]
+def gram(blocks: Sequence[Block]) -> Tensor:
+    """The Gram matrix (R, R) of all blocks' features, by weight; products of chunks are summed in double precision."""
+    return total((product,) for block in blocks for product in _chunk_grams(block))[0]
+
+
+def _chunk_grams(block: Block) -> Iterator[Tensor]:
+    weights = block.row_weight
+    for start, chunk in enumerate(block.features.split(CHUNK_ROWS)):
+        rows = None if weights is None else weights[start * CHUNK_ROWS :][: len(chunk)]
+        yield (chunk.T @ weigh(chunk, rows)).double()
 
 
 def _block(
-    X: Tensor, offsets: NDArray[np.int64], log_prior: NDArray[np.float64], bags: slice, kernel_map: KernelMap
+    X: Tensor,
+    offsets: NDArray[np.int64],
+    log_prior: NDArray[np.float64],
+    bags: slice,
+    kernel_map: KernelMap,
+    weight: Tensor | None,
 ) -> Block:
     edges = torch.tensor(offsets[bags.start : bags.stop + 1])
     rows = X[int(edges[0]) : int(edges[-1])]
-    return Block(kernel_map(rows), (edges - edges[0]).to(X.device), torch.tensor(log_prior[bags], device=X.device))
+    known = torch.tensor(log_prior[bags], device=X.device)
+    return Block(kernel_map(rows), (edges - edges[0]).to(X.device), known, None if weight is None else weight[bags])

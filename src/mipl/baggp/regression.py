@@ -13,6 +13,8 @@ How much an instance's place can say of its bag's label differs from data to dat
 regression function relative to the targets' noise, :math:`\frac1q (1 - \frac1q)`. A small and a large one are tried.
 The large one is taken only if the candidate sets of left-out bags, whose probability needs no label, are more probable
 under it by two standard errors.
+
+A bag of weight w counts as w bags in every sum and mean; what is left out of a fit is one bag (`mipl.baggp.leave_out`).
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from mipl.bag_posterior import (
     set_log_likelihood,
     spread,
 )
-from mipl.baggp.blocks import Block, thin_product, total
+from mipl.baggp.blocks import Block, bag_weights, mean_and_error, thin_product, total, weigh, weighted_mean
 from mipl.baggp.class_offsets import class_offsets
 from mipl.baggp.constants import (
     CLEARLY_BETTER,
@@ -76,21 +78,21 @@ def fit_bag_regression(
 
     These are in ascending order; a larger one must be clearly better than those before it.
     """
-    log_prior = torch.cat([block.log_prior for block in blocks])
+    log_prior, weight = torch.cat([block.log_prior for block in blocks]), bag_weights(blocks)
     bag_sums = [segment_sum(block.features, block.offsets) for block in blocks]  # (m_b, R) each
     best, *others = (_fit(blocks, bag_sums, eigenvalues, background, variance) for variance in variances)
     for other in others:
-        gain = _best_tempered(other.log_evidence, log_prior) - _best_tempered(best.log_evidence, log_prior)
-        error = float(gain.std(correction=0)) / math.sqrt(len(gain))
-        if float(gain.mean()) > CLEARLY_BETTER * error:
+        gain = _best_tempered(other, log_prior, weight) - _best_tempered(best, log_prior, weight)
+        mean, error = mean_and_error(gain, weight)
+        if mean > CLEARLY_BETTER * error:
             best = other
     return best
 
 
-def _best_tempered(log_evidence: Tensor, log_prior: Tensor) -> Tensor:
+def _best_tempered(found: BagRegression, log_prior: Tensor, weight: Tensor | None) -> Tensor:
     """Log probability (m,) of the candidate sets (m, q), the evidence (m, q) tempered as suits it best."""
-    tempered = [set_log_likelihood(weight * log_evidence, log_prior) for weight in TEMPERING]
-    return max(tempered, key=lambda scores: float(scores.mean()))
+    tempered = [set_log_likelihood(factor * found.log_evidence, log_prior) for factor in TEMPERING]
+    return max(tempered, key=lambda scores: float(weighted_mean(scores, weight)))
 
 
 def _fit(
@@ -101,19 +103,24 @@ def _fit(
     signal_variance: float,
 ) -> BagRegression:
     """Fit at one variance of the regression function."""
-    log_prior = torch.cat([block.log_prior for block in blocks])
+    log_prior, weight = torch.cat([block.log_prior for block in blocks]), bag_weights(blocks)
+    relative_weight = None if weight is None else weight / weight.mean()
+    row_weights = [block.row_weight for block in blocks]
     sizes = torch.cat([block.sizes for block in blocks]).double()
     q = log_prior.shape[1]
     noise = (1 / q) * (1 - 1 / q) / signal_variance
 
     # The start has targets of another variance, hence a noise of its own.
-    targets = _label_information(log_prior)
-    share = sizes / sizes.sum()
+    targets = _label_information(log_prior, weight)
+    share = weigh(sizes, weight)
+    share = share / share.sum()
     target_variance = float((share @ targets.square() - (share @ targets).square()).mean())
     start = _Ridge(blocks, bag_sums, eigenvalues, max(target_variance / signal_variance, noise))
     _, scores = start.regress(targets)
-    slope = START_SLOPE / score_moments(scores)[2]
-    platt = PlattScaling(torch.full_like(slope, -math.log(float(sizes.mean())) - START_SLOPE**2 / 2), slope)
+    slope = START_SLOPE / score_moments(scores, row_weights)[2]
+    platt = PlattScaling(
+        torch.full_like(slope, -math.log(float(weighted_mean(sizes, weight))) - START_SLOPE**2 / 2), slope
+    )
     posterior, log_evidence, offset = _bag_posterior(blocks, scores, platt, background, log_prior)
     del start
 
@@ -121,20 +128,20 @@ def _fit(
     for _ in range(REGRESSION_ITERATIONS):
         responsibilities = _responsibilities(blocks, scores, platt, background, posterior)
         coef, scores = ridge.regress(posterior)
-        platt = fit_platt(scores, responsibilities)
+        platt = fit_platt(scores, responsibilities, row_weights)
         before = posterior
         posterior, log_evidence, offset = _bag_posterior(blocks, scores, platt, background, log_prior)
-        if float((posterior - before).abs().mean()) < REGRESSION_TOLERANCE:
+        if float(weigh((posterior - before).abs(), relative_weight).mean()) < REGRESSION_TOLERANCE:
             break
     expert = Expert(coef * platt.slope, platt.intercept, offset, background)
     return BagRegression(expert, posterior, log_evidence, signal_variance)
 
 
-def _label_information(log_prior: Tensor) -> Tensor:
+def _label_information(log_prior: Tensor, weight: Tensor | None) -> Tensor:
     """Targets (m, q) whose mean over false candidates is that of non-candidates; see the start above."""
     q = log_prior.shape[1]
     support = torch.exp(log_prior - log_prior.amax(dim=1, keepdim=True))  # one and zero for a plain candidate set
-    rho = (support.sum(dim=1).mean() - 1) / (q - 1)
+    rho = (weighted_mean(support.sum(dim=1), weight) - 1) / (q - 1)
     return (support - rho) / (1 - rho).clamp(min=1 / q)
 
 
@@ -144,7 +151,7 @@ def _bag_posterior(
     """Posterior and log evidence (m, q) of all bags, class offsets included, and these offsets (q,)."""
     pairs = zip(blocks, scores, strict=True)
     evidence = torch.cat([bag_evidence(platt(s), block.offsets, background).log_evidence for block, s in pairs])
-    offset = class_offsets(evidence, log_prior)
+    offset = class_offsets(evidence, log_prior, bag_weights(blocks))
     return label_posterior(evidence + offset, log_prior), evidence + offset, offset
 
 
@@ -167,14 +174,15 @@ class _Ridge:
         self._blocks, self._bag_sums = blocks, bag_sums
         self._curvature = eigenvalues + noise
         scale = self._curvature.rsqrt()
-        self._leave_out = [BagLeaveOut(block.features, scale, block.offsets) for block in blocks]
-        self._sizes = torch.cat([block.sizes for block in blocks]).double()
+        self._leave_out = [BagLeaveOut(block.features, scale, block.offsets, block.weight) for block in blocks]
+        self._sizes = weigh(torch.cat([block.sizes for block in blocks]).double(), bag_weights(blocks))
 
     def regress(self, targets: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Coefficients (R, q) for bag-level targets (m, q), and per block leave-one-bag-out scores (n_b, q)."""
         centred = targets - (self._sizes @ targets) / self._sizes.sum()
         parts = centred.split([block.n_bags for block in self._blocks])
-        (rhs,) = total(_right_hand_side(s, t) for s, t in zip(self._bag_sums, parts, strict=True))
+        counted = weigh(centred, bag_weights(self._blocks)).split([block.n_bags for block in self._blocks])
+        (rhs,) = total(_right_hand_side(s, t) for s, t in zip(self._bag_sums, counted, strict=True))
         coef = rhs / self._curvature[:, None]
         scores = [
             _leave_one_bag_out(block, factors, t, coef)

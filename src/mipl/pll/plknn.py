@@ -25,7 +25,7 @@ class PLkNN(PLLClassifier):
 
     with equal weights where all distances vanish. A training sample of weight :math:`c_j` stands for :math:`c_j`
     neighbours at one place: neighbours are taken, nearest first, until their weights sum to k, the last one with the
-    part that is missing. Ties are broken by a random order of the classes that is drawn once
+    part that is missing. Votes are cut off at zero, which happens for weights below one only. Ties are broken by a random order of the classes that is drawn once
     in `fit`, so predictions do not depend on the order of the samples.
 
     Parameters
@@ -87,7 +87,7 @@ class PLkNN(PLLClassifier):
         # Recomputed from differences: the search expands the square, which leaves noise where samples coincide.
         distance = np.stack([np.linalg.norm(Z - self.samples_[column], axis=1) for column in neighbour.T], axis=1)
         total = (taken * distance).sum(axis=1, keepdims=True)
-        weight = np.where(total > 0, 1 - distance / np.where(total > 0, total, 1), 1.0)
+        weight = np.where(total > 0, np.maximum(1 - distance / np.where(total > 0, total, 1), 0), 1.0)
         # One neighbour alone has weight 1 - d/d = 0; it still votes.
         weight = np.where((taken * weight).sum(axis=1, keepdims=True) > 0, weight, 1.0)
         votes = np.einsum("nk,nkq->nq", taken * weight, self.candidates_[neighbour].astype(np.float64))

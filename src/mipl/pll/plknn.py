@@ -25,8 +25,8 @@ class PLkNN(PLLClassifier):
 
     with equal weights where all distances vanish. A training sample of weight :math:`c_j` stands for :math:`c_j`
     neighbours at one place: neighbours are taken, nearest first, until their weights sum to k, the last one with the
-    part that is missing. Votes are cut off at zero, which happens for weights below one only. Ties are broken by a random order of the classes that is drawn once
-    in `fit`, so predictions do not depend on the order of the samples.
+    part that is missing. Where parts are below one, :math:`w_j` is cut off at zero. Ties are broken by a random order
+    of the classes that is drawn once in `fit`, so predictions do not depend on the order of the samples.
 
     Parameters
     ----------

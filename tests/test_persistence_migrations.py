@@ -90,7 +90,7 @@ TREES = {
             learner=estimator("mipl.pll.plknn:PLkNN", n_neighbors=3, random_state=1),
             embed="maxmin",
             classes_=[0, 1],
-            learner_=estimator("mipl.pll.plknn:PLkNN", n_neighbors=3, random_state=1, samples_=0),
+            learner_=estimator("mipl.pll.plknn:PLkNN", n_neighbors=3, random_state=1, samples_=0, sample_weight_=None),
         ),
     ),
     "one learner per class": (

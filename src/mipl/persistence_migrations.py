@@ -84,6 +84,7 @@ _NEW_ATTRIBUTES: dict[str, dict[str, Any]] = {
         "label_free_error_": None,
         "bag_digests_": None,
     },
+    "mipl.pll.plknn:PLkNN": {"sample_weight_": None},
 }
 
 

@@ -25,7 +25,7 @@ def test_features_have_a_diagonal_gram_matrix_and_do_not_depend_on_the_blocks() 
     torch.testing.assert_close(phi @ phi.T, before @ before.T, atol=1e-6, rtol=0)
     torch.testing.assert_close(whole.kernel_map(X), Local().fetch(whole.blocks.features)[0].features)
     torch.testing.assert_close(sum(parts.fold_grams.values()), phi.T @ phi, atol=1e-6, rtol=0)
-    one = torch.cat([block.features for block in Local().fetch(parts.blocks.only(1).features)])
+    one = torch.cat([block.features for block in Local().fetch(parts.blocks.only([1]).features)])
     torch.testing.assert_close(parts.fold_grams[1], one.T @ one, atol=1e-6, rtol=0)
 
 

@@ -21,6 +21,7 @@ from mipl.compute import in_own_thread
 def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut a few hundred instances into several runs."""
     monkeypatch.setattr(blocks_module.divide, "__defaults__", (100,))
+    monkeypatch.setattr("mipl.baggp.estimator.JOINED_INSTANCES", 0)
 
 
 def _arrays(model: mipl.BagGP) -> list[np.ndarray]:

@@ -47,11 +47,11 @@ def low_rank_of(
     kernel_map: KernelMap,
     folds: np.ndarray | None = None,
     instances: int = 10_000,
-    place: Local | None = None,
+    weight: torch.Tensor | None = None,
 ) -> LowRank:
     """Features of instances in memory, cut into runs of so many instances."""
     parts = divide(offsets, np.zeros(len(offsets) - 1, dtype=int) if folds is None else folds, instances)
-    return low_rank(Blocks(place or Local(), in_memory(X, offsets, parts), parts), kernel_map)
+    return low_rank(Blocks(Local(), in_memory(X, offsets, parts), parts, weight), kernel_map)
 
 
 def log_prior(candidates: torch.Tensor | np.ndarray) -> torch.Tensor:

@@ -11,8 +11,8 @@ and of runs, so that the result does not depend on the place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
 from mmap import mmap
@@ -37,13 +37,20 @@ class Block(NamedTuple):
     features : (n_b, R) float32
     sums : (m_b, R) float32, of the features over each bag
     offsets : (m_b + 1,) int64, the bags as segments of the rows
+    weight : (m_b,), how often each bag counts; None for once
     maps : the maps of a scratch file in which features and sums lie; none if they are in memory
     """
 
     features: Tensor
     sums: Tensor
     offsets: Tensor
+    weight: Tensor | None = None
     maps: tuple[mmap, ...] = ()
+
+    @property
+    def row_weight(self) -> Tensor | None:
+        """How often each instance counts (n_b,), None for once."""
+        return None if self.weight is None else torch.repeat_interleave(self.weight, self.offsets.diff())
 
 
 class Part(NamedTuple):
@@ -79,6 +86,9 @@ class Place(Protocol):
     ) -> tuple[Tensor, ...]:
         """Sum what a function returns for every block, entry by entry."""
 
+    def join(self, function: Callable[[list[Any]], Any], column: Column) -> Column:
+        """Call a function with the list of all entries of a run; one result per run, which stays there."""
+
     def fetch(self, column: Column) -> list[Any]:
         """The values of a column in this process, one per block."""
 
@@ -94,11 +104,18 @@ class Blocks:
     place : Place
     features : Column of Block, or of what blocks are computed from
     parts : per run a list of Part
+    all_weights : (m,), how often each of all bags counts, by its position; None for once
     """
 
     place: Place
     features: Column
     parts: list[list[Part]]
+    all_weights: Tensor | None = None
+
+    @property
+    def weight(self) -> Tensor | None:
+        """How often the bags count (m,), in the order of the blocks; None for once."""
+        return None if self.all_weights is None else self.all_weights[torch.from_numpy(self.bags)]
 
     @property
     def bags(self) -> NDArray[np.int64]:
@@ -129,13 +146,18 @@ class Blocks:
         """Values (m, ...) of bags in the order of the blocks, from those that a function returns for every block."""
         return torch.cat(self.place.fetch(self.place.map(function, columns, shared)))
 
-    def only(self, fold: int) -> Blocks:
-        """The blocks of a fold."""
-        return self._select(lambda other: other == fold)
+    def only(self, folds: Collection[int]) -> Blocks:
+        """The blocks of some folds."""
+        return self._select(lambda fold: fold in folds)
 
-    def without(self, fold: int) -> Blocks:
+    def without(self, folds: Collection[int]) -> Blocks:
         """The blocks of all other folds."""
-        return self._select(lambda other: other != fold)
+        return self._select(lambda fold: fold not in folds)
+
+    def joined(self) -> Blocks:
+        """The same bags in one block per run, copied: the fewer blocks, the less time is lost on small ones."""
+        parts = [[Part(np.concatenate([part.bags for part in run]), run[0].fold)] for run in self.parts]
+        return replace(self, features=self.place.join(_join, self.features), parts=parts)
 
     def _select(self, wanted: Callable[[int], bool]) -> Blocks:
         chosen = [[i for i, part in enumerate(run) if wanted(part.fold)] for run in self.parts]
@@ -143,7 +165,18 @@ class Blocks:
         features = Column(
             [self.features.runs[r] for r in kept], [[self.features.picks[r][i] for i in chosen[r]] for r in kept]
         )
-        return Blocks(self.place, features, [[self.parts[r][i] for i in chosen[r]] for r in kept])
+        return replace(self, features=features, parts=[[self.parts[r][i] for i in chosen[r]] for r in kept])
+
+
+def _join(blocks: list[Block]) -> Block:
+    sizes = torch.cat([block.offsets.diff() for block in blocks])
+    weights = [block.weight for block in blocks if block.weight is not None]
+    return Block(
+        torch.cat([block.features for block in blocks]),
+        torch.cat([block.sums for block in blocks]),
+        torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]),
+        torch.cat(weights) if weights else None,
+    )
 
 
 def cut(offsets: NDArray[np.int64], instances: int = RUN_INSTANCES) -> list[slice]:

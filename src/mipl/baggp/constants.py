@@ -103,6 +103,8 @@ SUM_FAN_IN = 8
 CHUNK_ROWS = 2048
 #: Rows whose features are held at a time in a prediction.
 PREDICTION_ROWS = 4096
+#: Up to this many training instances, the blocks of a fit are joined to one per run.
+JOINED_INSTANCES = 4_000
 #: With fewer training instances one thread is used: threads would wait for each other longer than they work.
 ONE_THREAD_INSTANCES = 4_000
 #: Entries of one batch of leave-one-bag-out inverses, and how far bags are padded to share a batch.

@@ -13,7 +13,13 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor
 
 from mipl.baggp.blocks import Blocks, divide
-from mipl.baggp.constants import MIN_FOLD_BAGS, ONE_THREAD_INSTANCES, PREDICTION_ROWS, TWO_FOLDS_INSTANCES
+from mipl.baggp.constants import (
+    JOINED_INSTANCES,
+    MIN_FOLD_BAGS,
+    ONE_THREAD_INSTANCES,
+    PREDICTION_ROWS,
+    TWO_FOLDS_INSTANCES,
+)
 from mipl.baggp.cross_fit import assign_folds
 from mipl.baggp.digests import bag_digests
 from mipl.baggp.learning import learn
@@ -25,7 +31,6 @@ from mipl.baggp.sources import in_memory
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
 from mipl.compute import free_memory, in_own_thread, seed_of, torch_device
-from mipl.errors import ParameterError
 from mipl.features.auto import choose_features
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.nystrom import KernelMap, LandmarkKernel, principal_map
@@ -54,6 +59,12 @@ class BagGP(MIPLClassifier):
     anywhere and nothing needs to be tuned. Votes on the candidates are prior odds (`mipl.baggp.votes`); a bag of a
     background class holds no positive instance at all; groups of bags are held out together.
 
+    A bag of weight w (`sample_weight`) counts as w bags in every sum: in the Gram matrix, in the likelihood, in Platt
+    scaling, offsets, stacking and `label_free_score_`. With whole numbers the answers are those of a fit to copies of
+    the bags that share a group, but for rounding and for what is drawn at random: the start of the landmarks where
+    there are fewer of these than distinct instances, and the rows whose median distance is taken from 1,500 instances
+    on. The front end does not see weights.
+
     `resolve` answers for bags that the model was fitted on with `posterior_`, and for others with their probabilities
     among the candidates.
 
@@ -72,8 +83,9 @@ class BagGP(MIPLClassifier):
         How readily a bag takes more than one instance for positive; None stands for :math:`\sqrt q`.
     cross_fit : int, default=4
         Folds in which both experts are fitted anew without the bags of the fold, for the stacking and the posterior of
-        the training bags. From 200,000 instances on two folds are used. 0 saves the time, more than that of the fit
-        itself, and gives probabilities that are not calibrated.
+        the training bags. From 200,000 instances on two folds are used; twice as many folds where instances are found
+        to say little of their bag's label, so that the more bags, the better. 0 saves the time, more than that of the
+        fit itself, and gives probabilities that are not calibrated.
     memory_budget : float, default=None
         Bytes of features that may be kept in memory, at 4 * rank per instance; where they are more, they are kept in a
         scratch file in the folder for temporary files. None stands for half of the memory that is free.
@@ -108,6 +120,7 @@ class BagGP(MIPLClassifier):
     posterior_ : (m, q) array
         Posterior of the training bags' labels: the geometric mean of what models fitted without the bag say of it and
         what the model fitted to all bags says, which is as accurate as the latter and nearly as honest as the former.
+        Bags of weight zero are left out.
     bag_digests_ : (m,) array
         By which `resolve` knows the training bags.
     label_free_score_, label_free_error_ : float or None
@@ -126,6 +139,7 @@ class BagGP(MIPLClassifier):
 
     name = "BagGP"
     citation = "this library"
+    supports_sample_weight = True
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "features": [StrOptions({"auto"}), HasMethods(["fit", "transform"])],
@@ -168,8 +182,6 @@ class BagGP(MIPLClassifier):
         self._fit_supervised(bags, Supervision(candidates))
 
     def _fit_supervised(self, bags: Bags, supervision: Supervision) -> None:
-        if supervision.sample_weight is not None:
-            raise ParameterError("BagGP cannot weight bags; fit it without sample_weight")
         seed = seed_of(self.random_state)
         n_threads = 1 if bags.n_instances < ONE_THREAD_INSTANCES else torch.get_num_threads()
         with Local(n_threads, self._scratch(bags)) as place:
@@ -183,24 +195,34 @@ class BagGP(MIPLClassifier):
         return Scratch() if needed > budget else None
 
     def _learn(self, bags: Bags, supervision: Supervision, seed: int, place: Local) -> None:
-        n_folds = self._n_folds(bags, supervision.groups)
-        folds = np.zeros(len(bags), dtype=np.int64)
-        if n_folds >= 2:
-            folds = assign_folds(len(bags), n_folds, np.random.default_rng(seed), supervision.groups)
+        folds = self._half_folds(bags.n_instances, supervision, seed)
         parts = divide(bags.offsets, folds)
 
         self.features_ = self._front_end(bags, seed)
         X = self._tensor(self.features_.fit_transform(bags.instances))
+        weight = row_weight = None
+        if supervision.sample_weight is not None:
+            weight, row_weight = (
+                torch.tensor(w, device=X.device)
+                for w in (supervision.sample_weight, bags.spread(supervision.sample_weight))
+            )
         generator = torch.Generator().manual_seed(seed)
-        self.lengthscale_ = self.lengthscale * median_distance(X, generator)
-        landmarks, counts = kmeans_landmarks(X, self.n_landmarks, generator)
+        self.lengthscale_ = self.lengthscale * median_distance(X, generator, weights=row_weight)
+        landmarks, counts = kmeans_landmarks(X, self.n_landmarks, generator, weights=row_weight)
         kernel_map = principal_map(landmarks, counts, self.lengthscale_, self.rank)
-        data = low_rank(Blocks(place, in_memory(X, bags.offsets, parts), parts), kernel_map)
+        data = low_rank(Blocks(place, in_memory(X, bags.offsets, parts), parts, weight), kernel_map)
         del X
 
         order = data.blocks.bags
         self.background_ = supervision.background
-        found = learn(data, supervision[order], self.kappa, self._background_mask(len(self.classes_)), n_folds >= 2)
+        found = learn(
+            data,
+            supervision[order],
+            self.kappa,
+            self._background_mask(len(self.classes_)),
+            cross_fit=bool(folds.any()),
+            joined=bags.n_instances <= JOINED_INSTANCES,
+        )
         self.landmarks_ = landmarks.cpu().numpy()
         self.feature_map_ = data.kernel_map.T.cpu().numpy()
         self._keep(found.model)
@@ -214,11 +236,19 @@ class BagGP(MIPLClassifier):
             return None
         return (torch.arange(q) == self.background_).to(torch_device(self.device))
 
-    def _n_folds(self, bags: Bags, groups: NDArray[np.int64] | None) -> int:
-        """The folds of cross-fitting: two for very many instances, none of a few bags, no more than groups."""
-        wanted = min(self.cross_fit, 2) if bags.n_instances > TWO_FOLDS_INSTANCES else self.cross_fit
-        n_groups = len(bags) if groups is None else len(np.unique(groups))
-        return min(wanted, len(bags) // MIN_FOLD_BAGS, n_groups)
+    def _half_folds(self, n: int, supervision: Supervision, seed: int) -> NDArray[np.int64]:
+        """The half-folds (m,) of bags with n instances; all zero where there are too few bags or groups to fold.
+
+        There are two folds for very many instances, and no more than groups.
+        """
+        m, groups, weight = len(supervision), supervision.groups, supervision.sample_weight
+        count = m if weight is None else max(m, int(weight.sum()))
+        n_groups = m if groups is None else len(np.unique(groups))
+        wanted = min(self.cross_fit, 2) if n > TWO_FOLDS_INSTANCES else self.cross_fit
+        n_folds = min(wanted, count // MIN_FOLD_BAGS, n_groups)
+        if n_folds < 2:
+            return np.zeros(m, dtype=np.int64)
+        return assign_folds(m, min(2 * n_folds, n_groups), np.random.default_rng(seed), groups, weight)
 
     def _front_end(self, bags: Bags, seed: int) -> BaseEstimator:
         if isinstance(self.features, str):

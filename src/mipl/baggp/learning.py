@@ -38,7 +38,13 @@ class Learned(NamedTuple):
 
 
 def learn(
-    data: LowRank, supervision: Supervision, kappa: float | None, background: Tensor | None, cross_fit: bool
+    data: LowRank,
+    supervision: Supervision,
+    kappa: float | None,
+    background: Tensor | None,
+    *,
+    cross_fit: bool,
+    joined: bool,
 ) -> Learned:
     """Fit both experts to features, and stack them.
 
@@ -54,13 +60,16 @@ def learn(
         The class that no instance carries.
     cross_fit : bool
         Fit both anew without each fold of the blocks.
+    joined : bool
+        Join the blocks for each fit, which pays where they are small.
     """
-    blocks, device = data.blocks, data.spectrum.values.device
+    blocks = data.blocks.joined() if joined else data.blocks
+    device = data.spectrum.values.device
     log_prior = torch.tensor(np.where(supervision.candidates, 0.0, -np.inf), device=device)
     regression = fit_bag_regression(blocks, data.spectrum, log_prior, background)
     strength = None
     if supervision.weights is not None:
-        strength = fit_vote_strength(regression.log_evidence, supervision.weights)
+        strength = fit_vote_strength(regression.log_evidence, supervision.weights, blocks.weight)
         log_prior = torch.tensor(vote_log_prior(supervision.weights, strength), device=device)
         regression = fit_bag_regression(blocks, data.spectrum, log_prior, background)
     candidates = log_prior > -torch.inf
@@ -68,7 +77,8 @@ def learn(
     model = BagModel(regression.expert, likelihood, default_stacking())
     if not cross_fit:
         return Learned(model, regression.posterior, vote_strength=strength)
-    held_out = held_out_evidence(data, log_prior, regression.signal_variance, kappa, background)
-    model = model._replace(stacking=fit_stacking(*held_out, log_prior))
+    held_out = held_out_evidence(data, log_prior, regression.signal_variance, kappa, background, joined)
+    model = model._replace(stacking=fit_stacking(*held_out, log_prior, blocks.weight))
     posterior = training_posterior(model, blocks, held_out, log_prior)
-    return Learned(model, posterior, label_free(model.stacking.probabilities(*held_out), log_prior), strength)
+    score = label_free(model.stacking.probabilities(*held_out), log_prior, blocks.weight)
+    return Learned(model, posterior, score, strength)

@@ -8,6 +8,10 @@ by the model that was fitted without B is
 The inverses depend on the features and the noise only: they are formed once, for bags of similar size together, and
 applied to any targets. A bag with more instances than features is inverted in feature space (Woodbury): a long bag
 costs memory and time as its features do, not as a matrix between all pairs of its instances would.
+
+A bag of weight w in the fit has its rows counted w times in y and in the curvature. Of a weight above one, one bag is
+left out and w - 1 stay, as of a bag that is given twice; of a smaller one all. With :math:`\min(w, 1)\, U_B U_B^\top`
+in the place of :math:`U_B U_B^\top` the formula is the same.
 """
 
 from __future__ import annotations
@@ -68,11 +72,14 @@ def leave_out_factors(block: Block, spectrum: Spectrum, noises: Sequence[float])
     padded = torch.cat([features, features.new_zeros(1, rank)])
     rotation = None if spectrum.vectors is None else spectrum.vectors.to(features.dtype)
     scales = [(spectrum.values + noise).rsqrt().to(features.dtype) for noise in noises]
+    root = None if block.weight is None else block.weight.clamp(max=1).sqrt().to(features.dtype)
     result = [BagLeaveOut([], []) for _ in noises]
     for bags, size in _batches(sizes, rank):
         within = torch.arange(size, device=features.device)
         rows = torch.where(within < sizes[bags, None], offsets[bags, None] + within, n)
         Phi = padded[rows] if rotation is None else padded[rows] @ rotation
+        if root is not None:
+            Phi = Phi * root[bags, None, None]
         one = torch.eye(size, dtype=torch.float64, device=features.device)
         for scale, factors in zip(scales, result, strict=True):
             U = Phi * scale
@@ -81,11 +88,13 @@ def leave_out_factors(block: Block, spectrum: Spectrum, noises: Sequence[float])
             factors.batches.append(_Batch(rows, inverse.to(features.dtype)))
     for bag in torch.nonzero(sizes > rank).flatten().tolist():
         span = slice(int(offsets[bag]), int(offsets[bag + 1]))
-        (own,) = gram(block._replace(features=features[span]))
+        (own,) = gram(block._replace(features=features[span], weight=None))
+        share = 1.0 if block.weight is None else min(float(block.weight[bag]), 1.0)
         for noise, factors in zip(noises, result, strict=True):
-            rest = _gram_matrix(spectrum) - own
+            rest = _gram_matrix(spectrum) - share * own
             rest.diagonal().add_(noise)
-            factors.long.append(_Long(span, torch.cholesky_inverse(torch.linalg.cholesky(rest))))
+            inverse = share * torch.cholesky_inverse(torch.linalg.cholesky(rest))
+            factors.long.append(_Long(span, inverse))
     return result
 
 

@@ -10,6 +10,7 @@ Instances have logits :math:`f_j = W^\top \phi_j + \beta` over q classes and "ne
 
 where :math:`\kappa > 1` lets a bag hold more than the one positive instance that the likelihood would settle for. The
 gradient with respect to f is :math:`p - [R, 1 - \sum_c R_c]`, R being the instance posterior of `mipl.bag_posterior`.
+A bag's weight multiplies its term of the sum.
 
 The mode is found by L-BFGS in coordinates in which the curvature at W = 0 is nearly the identity, in stages: first with
 the label posterior held at the prior, so that instances are learnt from the prior's answer; then on J, with wider and
@@ -49,6 +50,7 @@ from mipl.baggp.constants import (
     Stage,
 )
 from mipl.baggp.model import Expert
+from mipl.baggp.weights import weigh
 from mipl.lbfgs import minimize_lbfgs
 
 __all__ = ["LabelPrior", "fit_bag_likelihood", "likelihood_statistics"]
@@ -94,7 +96,8 @@ def fit_bag_likelihood(
         priors = blocks.map(LabelPrior.of, blocks.rows(now), blocks.rows(candidates))
         weights = _mode(blocks, priors, gram_diagonal, weights, bias, log_kappa, background, stage)
         expert = _expert(weights, bias, log_kappa, background, gram_diagonal, stage, blocks)
-        offset = class_offsets(blocks.cat(Expert.read, blocks.features, expert=expert), log_prior)
+        evidence = blocks.cat(Expert.read, blocks.features, expert=expert)
+        offset = class_offsets(evidence, log_prior, blocks.weight)
     return expert._replace(class_offset=offset)
 
 
@@ -129,9 +132,10 @@ def _expert(
 
 
 def _positives(block: Block, expert: Expert) -> tuple[Tensor, Tensor]:
-    """How many instances of a block are positive, as expected by an expert, of how many."""
-    logits = expert.logits(block.features)
-    return torch.sigmoid(logits.logsumexp(dim=1)).sum(), torch.tensor(len(logits), dtype=torch.float64)
+    """How many instances of a block are positive, as expected by an expert, of how many, both by weight."""
+    positive, weight = torch.sigmoid(expert.logits(block.features).logsumexp(dim=1)), block.row_weight
+    count = torch.tensor(len(positive), dtype=torch.float64) if weight is None else weight.sum()
+    return weigh(positive, weight).sum(), count
 
 
 def _mode(
@@ -205,17 +209,18 @@ def likelihood_statistics(
     evidence = bag_evidence(logits, block.offsets, None if background is None else background[prior.columns])
     if hold_prior:
         posterior = prior.probability
-        log_likelihood = (posterior * evidence.log_evidence).sum()
+        log_likelihood = weigh(posterior * evidence.log_evidence, block.weight).sum()
     else:
         log_prior = torch.log(prior.probability)
         posterior = label_posterior(evidence.log_evidence, log_prior)
-        log_likelihood = torch.logsumexp(evidence.log_evidence + log_prior, dim=1).sum()
+        log_likelihood = weigh(torch.logsumexp(evidence.log_evidence + log_prior, dim=1), block.weight).sum()
     R = instance_posterior(logits, evidence, posterior, block.offsets)  # (n, k)
     log_p = torch.log_softmax(f, dim=1)
-    log_negative = log_p[:, -1].sum()
+    row_weight = block.row_weight
+    log_negative = weigh(log_p[:, -1], row_weight).sum()
     residual = log_p.exp_()
     residual.scatter_add_(1, columns, -R)
     residual[:, -1] -= 1 - R.sum(dim=1)
     # The long side last: BLAS is ten times slower on features' @ residual.
-    gradient = (residual.T.to(block.features.dtype) @ block.features).T.double()
+    gradient = (weigh(residual, row_weight).T.to(block.features.dtype) @ block.features).T.double()
     return -log_likelihood - log_negative, gradient

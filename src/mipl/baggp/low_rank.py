@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from mipl.bag_posterior import segment_sum
 from mipl.baggp.blocks import Block, Blocks, add_up
 from mipl.baggp.constants import CHUNK_ROWS
 from mipl.baggp.sources import Source
+from mipl.baggp.weights import weigh
 from mipl.gp.nystrom import KernelMap
 
 __all__ = ["LowRank", "Spectrum", "gram", "low_rank"]
@@ -73,14 +75,15 @@ def low_rank(rows: Blocks, kernel_map: KernelMap, front_end: BaseEstimator | Non
     front_end : fitted transformer, default=None
         From raw instances to the space of the kernel; None where they are there already.
     """
-    features = rows.map(_block, rows.features, kernel_map=kernel_map, front_end=front_end)
-    blocks = Blocks(rows.place, features, rows.parts)
+    columns = [rows.features] if rows.weight is None else [rows.features, rows.rows(rows.weight)]
+    features = rows.map(_block, *columns, kernel_map=kernel_map, front_end=front_end)
+    blocks = replace(rows, features=features)
     grams = {fold: _total_gram(blocks, fold) for fold in blocks.folds}
     values, vectors = torch.linalg.eigh(add_up((gram,) for gram in grams.values())[0])
     rotation = vectors.to(kernel_map.T.dtype)
     rotated = blocks.map(_rotate, features, rotation=rotation, in_place=rows.place.in_place)
     return LowRank(
-        Blocks(rows.place, rotated, rows.parts),
+        replace(rows, features=rotated),
         Spectrum(values.clamp(min=0)),
         {fold: vectors.T @ gram @ vectors for fold, gram in grams.items()},
         kernel_map._replace(T=kernel_map.T @ rotation),
@@ -88,21 +91,26 @@ def low_rank(rows: Blocks, kernel_map: KernelMap, front_end: BaseEstimator | Non
 
 
 def _total_gram(blocks: Blocks, fold: int) -> Tensor:
-    chosen = blocks.only(fold)
+    chosen = blocks.only([fold])
     return chosen.total(gram, chosen.features)[0]
 
 
-def _block(source: Source, kernel_map: KernelMap, front_end: BaseEstimator | None) -> Block:
+def _block(
+    source: Source, weight: Tensor | None = None, *, kernel_map: KernelMap, front_end: BaseEstimator | None
+) -> Block:
     X, offsets = source.read()
     if front_end is not None:
         X = torch.tensor(np.asarray(front_end.transform(X), dtype=np.float32), device=kernel_map.T.device)
     features = kernel_map(X)
-    return Block(features, segment_sum(features, offsets), offsets)
+    return Block(features, segment_sum(features, offsets), offsets, weight)
 
 
 def gram(block: Block) -> tuple[Tensor, ...]:
-    """The Gram matrix (R, R) of a block; products of short chunks are summed in double precision."""
-    return add_up(((chunk.T @ chunk).double(),) for chunk in block.features.split(CHUNK_ROWS))
+    """The Gram matrix (R, R) of a block, by weight; products of short chunks are summed in double precision."""
+    chunks = block.features.split(CHUNK_ROWS)
+    rows = block.row_weight
+    weights = [None] * len(chunks) if rows is None else rows.split(CHUNK_ROWS)
+    return add_up(((chunk.T @ weigh(chunk, weight)).double(),) for chunk, weight in zip(chunks, weights, strict=True))
 
 
 def _rotate(block: Block, rotation: Tensor, in_place: bool) -> Block:

@@ -67,6 +67,11 @@ class Local:
         results = self._results(function, columns, shared)
         return tree_sum([add_up(islice(results, len(picks))) for picks in columns[0].picks])
 
+    def join(self, function: Callable[[list[Any]], Any], column: Column) -> Column:
+        """Call a function with the list of all entries of a run."""
+        runs = zip(column.runs, column.picks, strict=True)
+        return Column.of([[function([run[i] for i in picks])] for run, picks in runs])
+
     def fetch(self, column: Column) -> list[Any]:
         """The values of a column, one per block."""
         return [run[i] for run, picks in zip(column.runs, column.picks, strict=True) for i in picks]

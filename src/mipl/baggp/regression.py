@@ -13,6 +13,8 @@ How much an instance's place can say of its bag's label differs from data to dat
 regression function relative to the targets' noise, :math:`\frac1q (1 - \frac1q)`. A small and a large one are tried.
 The large one is taken only if the candidate sets of left-out bags, whose probability needs no label, are more probable
 under it by two standard errors.
+
+A bag of weight w counts as w bags in every sum and mean; what is left out of a fit is one bag (`mipl.baggp.leave_out`).
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ from mipl.baggp.leave_out import BagLeaveOut, leave_out_factors
 from mipl.baggp.low_rank import Spectrum
 from mipl.baggp.model import Expert
 from mipl.baggp.platt import PlattScaling, fit_platt, score_moments
+from mipl.baggp.weights import mean_and_error, weigh, weighted_mean
 
 __all__ = ["BagRegression", "fit_bag_regression"]
 
@@ -79,37 +82,39 @@ def fit_bag_regression(
     """
     best, *others = (_fit(blocks, spectrum, log_prior, background, variance) for variance in variances)
     for other in others:
-        gain = _best_tempered(other.log_evidence, log_prior) - _best_tempered(best.log_evidence, log_prior)
-        error = float(gain.std(correction=0)) / math.sqrt(len(gain))
-        if float(gain.mean()) > CLEARLY_BETTER * error:
+        gain = _best_tempered(other, log_prior, blocks.weight) - _best_tempered(best, log_prior, blocks.weight)
+        mean, error = mean_and_error(gain, blocks.weight)
+        if mean > CLEARLY_BETTER * error:
             best = other
     return best
 
 
-def _best_tempered(log_evidence: Tensor, log_prior: Tensor) -> Tensor:
+def _best_tempered(found: BagRegression, log_prior: Tensor, weight: Tensor | None) -> Tensor:
     """Log probability (m,) of the candidate sets (m, q), the evidence (m, q) tempered as suits it best."""
-    tempered = [set_log_likelihood(weight * log_evidence, log_prior) for weight in TEMPERING]
-    return max(tempered, key=lambda scores: float(scores.mean()))
+    tempered = [set_log_likelihood(factor * found.log_evidence, log_prior) for factor in TEMPERING]
+    return max(tempered, key=lambda scores: float(weighted_mean(scores, weight)))
 
 
 def _fit(
     blocks: Blocks, spectrum: Spectrum, log_prior: Tensor, background: Tensor | None, signal_variance: float
 ) -> BagRegression:
     """Fit at one variance of the regression function."""
-    sizes = blocks.cat(_sizes, blocks.features).double()
+    weight, sizes = blocks.weight, blocks.cat(_sizes, blocks.features).double()
+    relative_weight = None if weight is None else weight / weight.mean()
     q = log_prior.shape[1]
     noise = (1 / q) * (1 - 1 / q) / signal_variance
 
     # The start has targets of another variance, hence a noise of its own.
-    targets = _label_information(log_prior)
-    share = sizes / sizes.sum()
+    targets = _label_information(log_prior, weight)
+    share = weigh(sizes, weight)
+    share = share / share.sum()
     target_variance = float((share @ targets.square() - (share @ targets).square()).mean())
     start_noise = max(target_variance / signal_variance, noise)
     factors = blocks.map(leave_out_factors, blocks.features, spectrum=spectrum, noises=(start_noise, noise))
 
     def regress(targets: Tensor, which: int) -> tuple[Tensor, Column]:
         """Coefficients (R, q) for targets (m, q), and leave-one-bag-out scores (n_b, q) at one of the noises."""
-        centred = blocks.rows(targets - (sizes @ targets) / sizes.sum())
+        centred = blocks.rows(targets - share @ targets)
         (right,) = blocks.total(_right_hand_side, blocks.features, centred)
         coef = spectrum.solve(right, (start_noise, noise)[which])
         return coef, blocks.map(_leave_one_bag_out, blocks.features, factors, centred, coef=coef, which=which)
@@ -117,12 +122,14 @@ def _fit(
     def bag_posterior(scores: Column, platt: PlattScaling) -> tuple[Tensor, Tensor, Tensor]:
         """Posterior and log evidence (m, q) of all bags, class offsets included, and these offsets (q,)."""
         evidence = blocks.cat(_log_evidence, blocks.features, scores, platt=platt, background=background)
-        offset = class_offsets(evidence, log_prior)
+        offset = class_offsets(evidence, log_prior, weight)
         return label_posterior(evidence + offset, log_prior), evidence + offset, offset
 
     _, scores = regress(targets, 0)
     slope = START_SLOPE / score_moments(blocks, scores)[2]
-    platt = PlattScaling(torch.full_like(slope, -math.log(float(sizes.mean())) - START_SLOPE**2 / 2), slope)
+    platt = PlattScaling(
+        torch.full_like(slope, -math.log(float(weighted_mean(sizes, weight))) - START_SLOPE**2 / 2), slope
+    )
     posterior, log_evidence, offset = bag_posterior(scores, platt)
     for _ in range(REGRESSION_ITERATIONS):
         carries = blocks.map(
@@ -132,17 +139,17 @@ def _fit(
         platt = fit_platt(blocks, scores, carries)
         before = posterior
         posterior, log_evidence, offset = bag_posterior(scores, platt)
-        if float((posterior - before).abs().mean()) < REGRESSION_TOLERANCE:
+        if float(weigh((posterior - before).abs(), relative_weight).mean()) < REGRESSION_TOLERANCE:
             break
     expert = Expert(coef * platt.slope, platt.intercept, offset, background)
     return BagRegression(expert, posterior, log_evidence, signal_variance)
 
 
-def _label_information(log_prior: Tensor) -> Tensor:
+def _label_information(log_prior: Tensor, weight: Tensor | None) -> Tensor:
     """Targets (m, q) whose mean over false candidates is that of non-candidates; see the start above."""
     q = log_prior.shape[1]
     support = torch.exp(log_prior - log_prior.amax(dim=1, keepdim=True))  # one and zero for a plain candidate set
-    rho = (support.sum(dim=1).mean() - 1) / (q - 1)
+    rho = (weighted_mean(support.sum(dim=1), weight) - 1) / (q - 1)
     return (support - rho) / (1 - rho).clamp(min=1 / q)
 
 
@@ -155,7 +162,7 @@ def _sizes(block: Block) -> Tensor:
 
 def _right_hand_side(block: Block, targets: Tensor) -> tuple[Tensor, ...]:
     """Features times targets (R, q); targets (m, q) are equal within a bag, so bag sums of features suffice."""
-    return ((block.sums.T @ targets.to(block.sums.dtype)).double(),)
+    return ((block.sums.T @ weigh(targets, block.weight).to(block.sums.dtype)).double(),)
 
 
 def _leave_one_bag_out(

@@ -24,6 +24,7 @@ from mipl.baggp.constants import (
     SCALE_PRECISION,
     VOTE_STRENGTH_PRECISION,
 )
+from mipl.baggp.weights import weigh
 
 __all__ = ["fit_vote_strength", "vote_log_prior"]
 
@@ -39,8 +40,8 @@ def vote_log_prior(weights: NDArray[np.float64], strength: float) -> NDArray[np.
     return np.where(weights > 0, strength * np.where(weights > 0, share, 0.0), -np.inf)
 
 
-def fit_vote_strength(log_evidence: Tensor, weights: NDArray[np.float64]) -> float:
-    """The strength under which votes (m, q) agree best with left-out log evidence (m, q)."""
+def fit_vote_strength(log_evidence: Tensor, weights: NDArray[np.float64], sample_weight: Tensor | None = None) -> float:
+    """The strength under which votes (m, q) agree best with left-out log evidence (m, q) of bags with weights (m,)."""
     odds = log_evidence - log_evidence.amax(dim=1, keepdim=True)
     q = odds.shape[1]
 
@@ -49,7 +50,7 @@ def fit_vote_strength(log_evidence: Tensor, weights: NDArray[np.float64]) -> flo
         log_p = torch.log((1 - PRIOR_OUTLIER_RATE) * p + PRIOR_OUTLIER_RATE / q)
         prior = torch.log_softmax(torch.as_tensor(vote_log_prior(weights, math.exp(x[0]))), dim=1)
         penalty = VOTE_STRENGTH_PRECISION * (x[0] - mode[0]) ** 2 + SCALE_PRECISION * (x[1] - mode[1]) ** 2
-        return 0.5 * penalty - float(torch.logsumexp(prior + log_p, dim=1).sum())
+        return 0.5 * penalty - float(weigh(torch.logsumexp(prior + log_p, dim=1), sample_weight).sum())
 
     mode = np.log([PRIOR_VOTE_STRENGTH, PRIOR_SCALE])
     return math.exp(minimize(objective, mode, method="Nelder-Mead").x[0])

@@ -8,11 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor
 
 from mipl.baggp.blocks import with_log_prior
+from mipl.baggp.candidate_noise import expected_noise, fit_candidate_noise, noisy_log_prior
 from mipl.baggp.constants import MIN_FOLD_BAGS, ONE_THREAD_INSTANCES, PREDICTION_ROWS, TWO_FOLDS_INSTANCES
 from mipl.baggp.cross_fit import assign_folds, held_out_evidence
 from mipl.baggp.digests import bag_digests
@@ -52,10 +54,11 @@ class BagGP(MIPLClassifier):
     two experts in the answer, and the rate of outlying bags of which neither knows anything, are fitted to candidate
     sets of bags that the experts have not seen (`mipl.baggp.cross_fit`, `mipl.baggp.stacking`). No true label is used
     anywhere and nothing needs to be tuned. Votes on the candidates are prior odds (`mipl.baggp.votes`); a bag of a
-    background class holds no positive instance at all; groups of bags are held out together.
+    background class holds no positive instance at all; groups of bags are held out together. With `candidate_noise` the
+    truth may be missing from a set (`mipl.baggp.candidate_noise`).
 
     `resolve` answers for bags that the model was fitted on with `posterior_`, and for others with their probabilities
-    among the candidates.
+    among the candidates. With `candidate_noise` labels off the set get a share too.
 
     Parameters
     ----------
@@ -74,6 +77,9 @@ class BagGP(MIPLClassifier):
         Folds in which both experts are fitted anew without the bags of the fold, for the stacking and the posterior of
         the training bags. From 200,000 instances on two folds are used. 0 saves the time, more than that of the fit
         itself, and gives probabilities that are not calibrated.
+    candidate_noise : float in [0, 1) or "auto", default=0.0
+        The share of candidate sets that lack the true label, among sets of two or more labels; a single label is
+        certain. "auto" estimates it from the sets and the instances alone, at the price of a second bag regression.
     random_state : int, RandomState or None, default=0
         Seed of landmarks, filters and the order of bags.
     device : str, default="cpu"
@@ -100,11 +106,16 @@ class BagGP(MIPLClassifier):
         The share of bags of which neither expert knows anything.
     vote_strength_ : float or None
         How far votes are believed: their logarithms are multiplied by it. None where there were none.
+    candidate_noise_ : float
+        The share of candidate sets that lack the true label, as given or as estimated.
     background_ : int or None
         The column of the background class.
     posterior_ : (m, q) array
         Posterior of the training bags' labels: the geometric mean of what models fitted without the bag say of it and
         what the model fitted to all bags says, which is as accurate as the latter and nearly as honest as the former.
+    outside_ : (m,) array
+        Posterior probability that the true label of a training bag is missing from its set; zero without
+        `candidate_noise`.
     bag_digests_ : (m,) array
         By which `resolve` knows the training bags.
     label_free_score_, label_free_error_ : float or None
@@ -131,6 +142,7 @@ class BagGP(MIPLClassifier):
         "lengthscale": [Interval(Real, 0, None, closed="neither")],
         "kappa": [Interval(Real, 0, None, closed="neither"), None],
         "cross_fit": [Interval(Integral, 0, None, closed="left")],
+        "candidate_noise": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")],
         "random_state": ["random_state"],
         "device": [str],
     }
@@ -144,6 +156,7 @@ class BagGP(MIPLClassifier):
         lengthscale: float = 1.0,
         kappa: float | None = None,
         cross_fit: int = 4,
+        candidate_noise: float | str = 0.0,
         random_state: int | np.random.RandomState | None = 0,
         device: str = "cpu",
     ) -> None:
@@ -153,6 +166,7 @@ class BagGP(MIPLClassifier):
         self.lengthscale = lengthscale
         self.kappa = kappa
         self.cross_fit = cross_fit
+        self.candidate_noise = candidate_noise
         self.random_state = random_state
         self.device = device
 
@@ -166,6 +180,7 @@ class BagGP(MIPLClassifier):
             raise ParameterError("BagGP cannot weight bags; fit it without sample_weight")
         with limit_threads(bags.n_instances, one_thread_up_to=ONE_THREAD_INSTANCES):
             self._learn(bags, supervision, seed_of(self.random_state))
+        self.outside_ = np.where(supervision.candidates, 0.0, self.posterior_).sum(axis=1)
         self.bag_digests_ = bag_digests(bags, supervision.candidates)
 
     def _learn(self, bags: Bags, supervision: Supervision, seed: int) -> None:
@@ -180,15 +195,23 @@ class BagGP(MIPLClassifier):
         landmarks, counts = kmeans_landmarks(X, self.n_landmarks, generator)
         kernel_map = principal_map(landmarks, counts, self.lengthscale_, self.rank)
         known = np.where(supervision.candidates, 0.0, -np.inf)
-        blocks, eigenvalues, kernel_map = low_rank(X, bags.offsets, known, kernel_map)
+        noise = self.candidate_noise
+        self.candidate_noise_ = expected_noise() if isinstance(noise, str) else float(noise)
+        noisy = noisy_log_prior(known, self.candidate_noise_)
+        blocks, eigenvalues, kernel_map = low_rank(X, bags.offsets, noisy, kernel_map)
 
         self.background_ = supervision.background
         background = self._background_mask(len(self.classes_))
         regression = fit_bag_regression(blocks, eigenvalues, background)
+        if noise == "auto":
+            self.candidate_noise_ = fit_candidate_noise(regression.log_evidence, supervision.candidates)
         self.vote_strength_ = None
         if supervision.weights is not None:
-            self.vote_strength_ = fit_vote_strength(regression.log_evidence, supervision.weights)
-            blocks = with_log_prior(blocks, vote_log_prior(supervision.weights, self.vote_strength_))
+            evidence, votes = regression.log_evidence, supervision.weights
+            self.vote_strength_ = fit_vote_strength(evidence, votes, self.candidate_noise_)
+            known = vote_log_prior(votes, self.vote_strength_)
+        if supervision.weights is not None or noise == "auto":
+            blocks = with_log_prior(blocks, noisy_log_prior(known, self.candidate_noise_))
             regression = fit_bag_regression(blocks, eigenvalues, background)
         likelihood = fit_bag_likelihood(blocks, eigenvalues, regression.posterior, self.kappa, background)
 
@@ -274,13 +297,20 @@ class BagGP(MIPLClassifier):
 
     def _resolve(self, bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[np.floating[Any]]:
         if self.bag_digests_ is None:
-            return super()._resolve(bags, candidates)
+            return self._among(bags, candidates)
         place = {digest: i for i, digest in enumerate(self.bag_digests_.tolist())}
         trained = np.array([place.get(digest, -1) for digest in bag_digests(bags, candidates).tolist()])
         known = self.posterior_[trained]
         if (trained >= 0).all():
             return known
-        return np.where((trained >= 0)[:, None], known, super()._resolve(bags, candidates))
+        return np.where((trained >= 0)[:, None], known, self._among(bags, candidates))
+
+    def _among(self, bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[np.floating[Any]]:
+        """Posterior (m, q) of the labels of bags that were not trained on, given their candidate sets."""
+        if self.candidate_noise_ == 0:
+            return super()._resolve(bags, candidates)
+        log_prior = noisy_log_prior(np.where(candidates, 0.0, -np.inf), self.candidate_noise_)
+        return softmax(np.log(self._predict_proba(bags)) + log_prior, axis=1)
 
     def _predict_instances(self, bags: Bags) -> NDArray[np.floating[Any]]:
         model = self._model()

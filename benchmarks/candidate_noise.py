@@ -5,19 +5,19 @@
 
 In a share of the training sets the true label is replaced by a random label that is not in the set, so that sets keep
 their size; test bags are as they were. `run` appends one row per fit and skips those that the file has already; `table`
-prints means over the seeds as Markdown. The raw data are needed (docs/datasets.md).
+prints means over the seeds as Markdown. "found" is the chance that a wrong set has a larger `outside_` than a right
+one. The raw data are needed (docs/datasets.md).
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from fit_store import FitStore
 from numpy.typing import NDArray
 
 import mipl
@@ -40,7 +40,7 @@ def corrupt(train: mipl.MIPLDataset, share: float, seed: int) -> tuple[NDArray[n
 
 
 def measure(data: str, r: int, seed: int, noise: float, option: str) -> dict[str, float]:
-    """Fit and score one split; "found" is the chance that a wrong set has a larger `outside_` than a right one."""
+    """Fit and score one split."""
     train, test = mipl.load(data, r=r, seed=seed).split(0.7, seed=seed)
     candidates, wrong = corrupt(train, noise, seed)
     start = time.process_time()
@@ -59,42 +59,6 @@ def measure(data: str, r: int, seed: int, noise: float, option: str) -> dict[str
     }
 
 
-def read(store: Path) -> list[dict[str, str]]:
-    if not store.exists():
-        return []
-    with store.open(newline="") as lines:
-        return list(csv.DictReader(lines))
-
-
-def run(args: Any) -> None:
-    done = {tuple(row[key] for key in KEYS) for row in read(args.store)}
-    # Seed by seed, so that a table can be made as soon as one is through.
-    for seed, data, r, noise, option in product(args.seeds, args.data, args.r, args.noise, args.options):
-        cell = (data, str(r), str(seed), str(noise), option)
-        if cell in done or (option == "true" and noise == 0):
-            continue
-        figures = measure(data, r, seed, noise, option)
-        row = dict(zip(KEYS, cell, strict=True)) | {name: f"{value:.4f}" for name, value in figures.items()}
-        new = not args.store.exists()
-        with args.store.open("a", newline="") as lines:
-            writer = csv.DictWriter(lines, (*KEYS, *FIGURES))
-            if new:
-                writer.writeheader()
-            writer.writerow(row)
-        print(row, flush=True)
-
-
-def table(args: Any) -> None:
-    rows = read(args.store)
-    cells = dict.fromkeys((row["data"], row["r"], row["noise"], row["option"]) for row in rows)
-    print("| data | r | sets without truth | `candidate_noise` | splits | " + " | ".join(FIGURES) + " |")
-    print("|" + "---|" * 4 + ":---:|" * (1 + len(FIGURES)))
-    for cell in sorted(cells):
-        chosen = [row for row in rows if (row["data"], row["r"], row["noise"], row["option"]) == cell]
-        means = [np.mean([float(row[name]) for row in chosen]) for name in FIGURES]
-        print("| " + " | ".join([*cell, str(len(chosen)), *(f"{mean:.3f}" for mean in means)]) + " |")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=("run", "table"))
@@ -105,7 +69,15 @@ def main() -> None:
     parser.add_argument("--noise", type=float, nargs="+", default=[0.2, 0.1, 0.0])
     parser.add_argument("--options", nargs="+", choices=("0", "auto", "true"), default=["0", "auto", "true"])
     args = parser.parse_args()
-    run(args) if args.action == "run" else table(args)
+    store = FitStore(args.store, KEYS, FIGURES)
+    if args.action == "table":
+        store.print_means()
+        return
+    # Seed by seed, so that a table can be made as soon as one is through.
+    for seed, data, r, noise, option in product(args.seeds, args.data, args.r, args.noise, args.options):
+        cell = (data, r, seed, noise, option)
+        if not store.has(cell) and not (option == "true" and noise == 0):
+            store.append(cell, measure(data, r, seed, noise, option))
 
 
 if __name__ == "__main__":

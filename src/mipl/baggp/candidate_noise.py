@@ -32,8 +32,10 @@ from numpy.typing import NDArray
 from scipy.special import logit, logsumexp
 from torch import Tensor
 
+from mipl.baggp.blocks import total
 from mipl.baggp.constants import (
     CANDIDATE_NOISE_PRIOR,
+    NOISE_BAGS,
     NOISE_RATES,
     NOISE_SCALES,
     PRIOR_OUTLIER_RATE,
@@ -46,8 +48,8 @@ __all__ = ["expected_noise", "fit_candidate_noise", "noisy_log_prior"]
 
 def expected_noise() -> float:
     """The rate that is expected before anything is seen."""
-    a, b = CANDIDATE_NOISE_PRIOR
-    return a / (a + b)
+    alpha, beta = CANDIDATE_NOISE_PRIOR
+    return alpha / (alpha + beta)
 
 
 def noisy_log_prior(log_prior: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
@@ -76,16 +78,18 @@ def fit_candidate_noise(log_evidence: Tensor, candidates: NDArray[np.bool_]) -> 
     size, q = inside.sum(dim=1), inside.shape[1]
     most = 1 - float(size.double().mean()) / q  # from here on a set tells less than nothing
     rates = torch.linspace(0, most, NOISE_RATES, dtype=torch.float64)[:-1, None]
-    a, b = CANDIDATE_NOISE_PRIOR
-    log_prior = torch.xlogy(torch.tensor(a - 1), rates) + (b - 1) * torch.log1p(-rates)
+    alpha, beta = CANDIDATE_NOISE_PRIOR
+    log_prior = torch.xlogy(torch.tensor(alpha - 1), rates) + (beta - 1) * torch.log1p(-rates)
     joint = []
     for scale in np.geomspace(*NOISE_SCALES):
         p = torch.softmax(scale * evidence, dim=1)
         p = (1 - PRIOR_OUTLIER_RATE) * p + PRIOR_OUTLIER_RATE / q
         mass = torch.where(inside, p, 0.0).sum(dim=1)
-        likelihood = (1 - rates) * mass / size + rates * (1 - mass) / (q - size)  # (rates, m)
+        on, off = mass / size, (1 - mass) / (q - size)  # of a label of the set, and of another one, on average
+        pairs = zip(on.split(NOISE_BAGS), off.split(NOISE_BAGS), strict=True)
+        (log_likelihood,) = total((torch.log((1 - rates) * a + rates * b).sum(dim=1),) for a, b in pairs)
         penalty = 0.5 * SCALE_PRECISION * math.log(scale / PRIOR_SCALE) ** 2
-        joint.append(torch.log(likelihood).sum(dim=1) + log_prior[:, 0] - penalty)
+        joint.append(log_likelihood + log_prior[:, 0] - penalty)
     return float(rates[torch.logsumexp(torch.stack(joint), dim=0).argmax()])
 
 

@@ -100,6 +100,8 @@ CANDIDATE_NOISE_PRIOR = (1.0, 9.0)
 #: Points at which the posterior of that share is computed: rates, and scales of the log evidence (least, largest, how
 #: many), over which it is summed. Both a large scale with noise and a small one without may explain the sets.
 NOISE_RATES, NOISE_SCALES = 201, (0.03, 10.0, 30)
+#: Bags at a time in that computation.
+NOISE_BAGS = 4096
 
 # ---------------------------------------------------------------- memory and time
 

@@ -90,7 +90,7 @@ def test_platt_scaling_offsets_and_stacking_count_copies() -> None:
     P = found.probabilities(evidence, other)
     assert label_free(P, known, weight) == pytest.approx(label_free(P[copies], known[copies]))
     votes = np.random.default_rng(0).integers(1, 9, (200, 3)) * (known == 0).numpy().astype(float)
-    strength = fit_vote_strength(evidence, votes, weight)
+    strength = fit_vote_strength(evidence, votes, sample_weight=weight)
     assert strength == pytest.approx(fit_vote_strength(evidence[copies], votes[copies.numpy()]), rel=1e-3)
 
 

@@ -93,6 +93,16 @@ MAX_LOG_ODDS = 30.0
 #: Prior on the strength of votes: mode one, votes taken as odds as they are, and precision of the logarithm.
 PRIOR_VOTE_STRENGTH, VOTE_STRENGTH_PRECISION = 1.0, 1.0
 
+# ---------------------------------------------------------------- candidate noise
+
+#: Beta prior on the share of candidate sets that lack their label: most probably none, one in ten on average.
+CANDIDATE_NOISE_PRIOR = (1.0, 9.0)
+#: Points at which the posterior of that share is computed: rates, and scales of the log evidence (least, largest, how
+#: many), over which it is summed. Both a large scale with noise and a small one without may explain the sets.
+NOISE_RATES, NOISE_SCALES = 201, (0.03, 10.0, 30)
+#: Bags at a time in that computation.
+NOISE_BAGS = 4096
+
 # ---------------------------------------------------------------- memory and time
 
 #: Instances per run of bags: bounds the working arrays (n, q) and the kernel (n, M) of its blocks.

@@ -8,11 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor
 
 from mipl.baggp.blocks import Blocks, divide
+from mipl.baggp.candidate_noise import noisy_log_prior
 from mipl.baggp.constants import (
     JOINED_INSTANCES,
     MIN_FOLD_BAGS,
@@ -57,7 +59,8 @@ class BagGP(MIPLClassifier):
     two experts in the answer, and the rate of outlying bags of which neither knows anything, are fitted to candidate
     sets of bags that the experts have not seen (`mipl.baggp.cross_fit`, `mipl.baggp.stacking`). No true label is used
     anywhere and nothing needs to be tuned. Votes on the candidates are prior odds (`mipl.baggp.votes`); a bag of a
-    background class holds no positive instance at all; groups of bags are held out together.
+    background class holds no positive instance at all; groups of bags are held out together. With `candidate_noise` the
+    truth may be missing from a set (`mipl.baggp.candidate_noise`).
 
     A bag of weight w (`sample_weight`) counts as w bags in every sum: in the Gram matrix, in the likelihood, in Platt
     scaling, offsets, stacking and `label_free_score_`. With whole numbers the answers are those of a fit to copies of
@@ -66,7 +69,7 @@ class BagGP(MIPLClassifier):
     on. The front end does not see weights.
 
     `resolve` answers for bags that the model was fitted on with `posterior_`, and for others with their probabilities
-    among the candidates.
+    among the candidates. With `candidate_noise` labels off the set get a share too.
 
     Parameters
     ----------
@@ -89,6 +92,9 @@ class BagGP(MIPLClassifier):
     memory_budget : float, default=None
         Bytes of features that may be kept in memory, at 4 * rank per instance; where they are more, they are kept in a
         scratch file in the folder for temporary files. None stands for half of the memory that is free.
+    candidate_noise : float in [0, 1) or "auto", default=0.0
+        The share of candidate sets that lack the true label, among sets of two or more labels; a single label is
+        certain. "auto" estimates it from the sets and the instances alone, at the price of a second bag regression.
     random_state : int, RandomState or None, default=0
         Seed of landmarks, filters and folds.
     device : str, default="cpu"
@@ -115,12 +121,17 @@ class BagGP(MIPLClassifier):
         The share of bags of which neither expert knows anything.
     vote_strength_ : float or None
         How far votes are believed: their logarithms are multiplied by it. None where there were none.
+    candidate_noise_ : float
+        The share of candidate sets that lack the true label, as given or as estimated.
     background_ : int or None
         The column of the background class.
     posterior_ : (m, q) array
         Posterior of the training bags' labels: the geometric mean of what models fitted without the bag say of it and
         what the model fitted to all bags says, which is as accurate as the latter and nearly as honest as the former.
         Bags of weight zero are left out.
+    outside_ : (m,) array
+        Posterior probability that the true label of a training bag is missing from its set; zero without
+        `candidate_noise`.
     bag_digests_ : (m,) array
         By which `resolve` knows the training bags.
     label_free_score_, label_free_error_ : float or None
@@ -149,6 +160,7 @@ class BagGP(MIPLClassifier):
         "kappa": [Interval(Real, 0, None, closed="neither"), None],
         "cross_fit": [Interval(Integral, 0, None, closed="left")],
         "memory_budget": [Interval(Real, 0, None, closed="left"), None],
+        "candidate_noise": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")],
         "random_state": ["random_state"],
         "device": [str],
     }
@@ -163,6 +175,7 @@ class BagGP(MIPLClassifier):
         kappa: float | None = None,
         cross_fit: int = 4,
         memory_budget: float | None = None,
+        candidate_noise: float | str = 0.0,
         random_state: int | np.random.RandomState | None = 0,
         device: str = "cpu",
     ) -> None:
@@ -173,6 +186,7 @@ class BagGP(MIPLClassifier):
         self.kappa = kappa
         self.cross_fit = cross_fit
         self.memory_budget = memory_budget
+        self.candidate_noise = candidate_noise
         self.random_state = random_state
         self.device = device
 
@@ -186,6 +200,7 @@ class BagGP(MIPLClassifier):
         n_threads = 1 if bags.n_instances < ONE_THREAD_INSTANCES else torch.get_num_threads()
         with Local(n_threads, self._scratch(bags)) as place:
             in_own_thread(lambda: self._learn(bags, supervision, seed, place), place.stop)
+        self.outside_ = np.where(supervision.candidates, 0.0, self.posterior_).sum(axis=1)
         self.bag_digests_ = bag_digests(bags, supervision.candidates)
 
     def _scratch(self, bags: Bags) -> Scratch | None:
@@ -220,6 +235,7 @@ class BagGP(MIPLClassifier):
             supervision[order],
             self.kappa,
             self._background_mask(len(self.classes_)),
+            self.candidate_noise,
             cross_fit=bool(folds.any()),
             joined=bags.n_instances <= JOINED_INSTANCES,
         )
@@ -227,6 +243,7 @@ class BagGP(MIPLClassifier):
         self.feature_map_ = data.kernel_map.T.cpu().numpy()
         self._keep(found.model)
         self.vote_strength_ = found.vote_strength
+        self.candidate_noise_ = found.candidate_noise
         self.posterior_ = _numpy(found.posterior)[np.argsort(order)]
         self.label_free_score_, self.label_free_error_ = found.label_free
 
@@ -302,13 +319,20 @@ class BagGP(MIPLClassifier):
 
     def _resolve(self, bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[np.floating[Any]]:
         if self.bag_digests_ is None:
-            return super()._resolve(bags, candidates)
+            return self._among(bags, candidates)
         place = {digest: i for i, digest in enumerate(self.bag_digests_.tolist())}
         trained = np.array([place.get(digest, -1) for digest in bag_digests(bags, candidates).tolist()])
         known = self.posterior_[trained]
         if (trained >= 0).all():
             return known
-        return np.where((trained >= 0)[:, None], known, super()._resolve(bags, candidates))
+        return np.where((trained >= 0)[:, None], known, self._among(bags, candidates))
+
+    def _among(self, bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[np.floating[Any]]:
+        """Posterior (m, q) of the labels of bags that were not trained on, given their candidate sets."""
+        if self.candidate_noise_ == 0:
+            return super()._resolve(bags, candidates)
+        log_prior = noisy_log_prior(np.where(candidates, 0.0, -np.inf), self.candidate_noise_)
+        return softmax(np.log(self._predict_proba(bags)) + log_prior, axis=1)
 
     def _predict_instances(self, bags: Bags) -> NDArray[np.floating[Any]]:
         model = self._model()

@@ -151,7 +151,11 @@ def strangers() -> MIPLDataset:
         (lambda m: m.resolve(strangers()), r"bag 'animal-\d' has the candidate 'dog', which is not among the classes"),
         (lambda m: m.score(small_dataset(), ["cat"]), "1 labels for 24 bags; there must be one per bag"),
         (lambda m: m.score(small_dataset(), 3), "cannot read labels from int; pass one label or candidate set per bag"),
-        (lambda m: m.score(small_dataset(), sample_weight=[1, 2]), r"shape \(2,\) for 24 bags; there must be one"),
+        (
+            lambda m: m.score(small_dataset(), sample_weight=[1, 2]),
+            r"shape \(2,\) .* for 24 bags; pass one number per bag",
+        ),
+        (lambda m: m.score(small_dataset(), sample_weight=-np.ones(24)), "bag 'animal-0' has the sample weight -1"),
         (lambda m: m.score(small_dataset().bags), r"no labels: pass score\(bags, labels\)"),
         (lambda m: m.resolve(small_dataset().bags), r"no candidates: pass resolve\(bags, candidates\)"),
         (lambda m: m.fit(small_dataset().bags), r"no candidates: pass fit\(bags, candidates\)"),
@@ -201,6 +205,8 @@ def test_a_feature_that_is_missing_or_unknown_is_named():
 class Listens(Nearest):
     """Keeps what it was told."""
 
+    supports_sample_weight = True
+
     def _fit_supervised(self, bags, supervision):
         self._told = supervision
         self._fit(bags, supervision.candidates)
@@ -241,9 +247,9 @@ def test_what_is_passed_to_fit_goes_before_what_the_data_set_says():
     assert told.weights is None
     assert told.background == 1
     assert not told.groups.any()
-    everything = Listens().fit(ds, [{"cat": 2.0, "ant": 1.0}] * 24, sample_weight=np.arange(24))._told
+    everything = Listens().fit(ds, [{"cat": 2.0, "ant": 1.0}] * 24, sample_weight=np.arange(1, 25))._told
     np.testing.assert_array_equal(everything.weights, [[2, 1, 0]] * 24)
-    np.testing.assert_array_equal(everything.sample_weight, np.arange(24))
+    np.testing.assert_array_equal(everything.sample_weight, np.arange(1, 25))
 
 
 def test_a_method_for_candidate_sets_says_once_that_weights_are_not_used():
@@ -261,6 +267,27 @@ def test_a_method_that_cannot_weight_bags_refuses_sample_weights():
     bags, candidates, _ = small_problem()
     with pytest.raises(ParameterError, match="Nearest cannot weight bags; fit it without sample_weight"):
         Nearest().fit(bags, candidates, sample_weight=np.ones(24))
+
+
+def test_a_method_sees_bags_that_count_and_no_weights_where_all_are_one():
+    ds = voted()
+    weight = np.arange(24) % 3
+    told = Listens().fit(ds, sample_weight=weight)._told
+    np.testing.assert_array_equal(told.sample_weight, weight[weight > 0])
+    np.testing.assert_array_equal(told.candidates, ds.candidates[weight > 0])
+    np.testing.assert_array_equal(told.groups, ds.groups[weight > 0])
+    told = Listens().fit(ds, sample_weight=np.minimum(weight, 1))._told
+    assert told.sample_weight is None
+    assert len(told) == 16
+
+
+def test_a_method_that_declares_weights_must_implement_them():
+    class Promises(Nearest):
+        supports_sample_weight = True
+
+    bags, candidates, _ = small_problem()
+    with pytest.raises(NotImplementedError, match="Promises supports sample weights but has no _fit_weighted"):
+        Promises().fit(bags, candidates, sample_weight=np.arange(1, 25))
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,18 @@ class Centroids(MIPLClassifier):
         return softmax(-self.scale * squares, axis=1)
 
 
+class WeightedCentroids(Centroids):
+    """A correct method with sample weights."""
+
+    supports_sample_weight = True
+
+    def _fit(self, bags, candidates):
+        self._fit_weighted(bags, candidates, np.ones(len(bags)))
+
+    def _fit_weighted(self, bags, candidates, sample_weight):
+        super()._fit(bags, candidates * sample_weight[:, None])
+
+
 class Wrapper(MIPLClassifier):
     """A correct wrapper: it takes its learner by position."""
 
@@ -62,7 +74,8 @@ class Wrapper(MIPLClassifier):
 
 
 @pytest.mark.parametrize(
-    "good", [Centroids(), Centroids(scale=3.0), Wrapper(Centroids()), Wrapper(Wrapper(Centroids()))]
+    "good",
+    [Centroids(), Centroids(scale=3.0), WeightedCentroids(), Wrapper(Centroids()), Wrapper(Wrapper(Centroids()))],
 )
 def test_a_correct_method_passes(good):
     check_mipl_estimator(good)
@@ -229,11 +242,56 @@ class DropsBackground(Centroids):
         return proba
 
 
-class SumsSampleWeights(Centroids):
-    def _fit_supervised(self, bags, supervision):
-        self._fit(bags, supervision.candidates)
-        if supervision.sample_weight is not None:
-            self.centres_ = self.centres_ * supervision.sample_weight.sum()
+class DropsSampleWeights(Centroids):
+    def fit(self, bags, candidates=None, classes=None, *, sample_weight=None, **more):
+        return super().fit(bags, candidates, classes, **more)
+
+
+class RefusesInManyWords(Centroids):
+    _no_sample_weight = "there are reasons,\nand more reasons"
+
+
+class WeightsThatAreNoProbabilities(WeightedCentroids):
+    def _fit_weighted(self, bags, candidates, sample_weight):
+        super()._fit_weighted(bags, candidates, sample_weight)
+        if (sample_weight != 1).any():
+            self.centres_ = self.centres_ * np.nan
+
+
+class OnesAreWeights(WeightedCentroids):
+    def fit(self, bags, candidates=None, classes=None, *, sample_weight=None, **more):
+        super().fit(bags, candidates, classes, sample_weight=sample_weight, **more)
+        if sample_weight is not None:
+            self.centres_ = self.centres_ * (1 + 1e-12)
+        return self
+
+
+class IgnoresSampleWeights(WeightedCentroids):
+    def _fit_weighted(self, bags, candidates, sample_weight):
+        super()._fit_weighted(bags, candidates, np.ones(len(bags)))
+
+
+class SquaresSampleWeights(WeightedCentroids):
+    def _fit_weighted(self, bags, candidates, sample_weight):
+        super()._fit_weighted(bags, candidates, sample_weight**2)
+
+
+class KeepsBagsOfNoWeight(WeightedCentroids):
+    def fit(self, bags, candidates=None, classes=None, *, sample_weight=None, **more):
+        if sample_weight is not None:
+            sample_weight = np.where(np.asarray(sample_weight) == 0, 0.1, sample_weight)
+        return super().fit(bags, candidates, classes, sample_weight=sample_weight, **more)
+
+
+class ScoresAllAlike(Centroids):
+    def score(self, bags, y=None, sample_weight=None):
+        return super().score(bags, y)
+
+
+class TakesAnyWeight(WeightedCentroids):
+    def fit(self, bags, candidates=None, classes=None, *, sample_weight=None, **more):
+        sample_weight = None if sample_weight is None else np.abs(sample_weight)
+        return super().fit(bags, candidates, classes, sample_weight=sample_weight, **more)
 
 
 # -------------------------------------------------------------------- broken names and files
@@ -307,7 +365,15 @@ BROKEN = [
     (CountsVotes(), "two votes for each candidate differ from the candidate set"),
     (NothingKnownIsTheFirstClass(), "None in the place of a candidate set differs"),
     (DropsBackground(), "after a fit with a background class are no probabilities"),
-    (SumsSampleWeights(), "sample weights of one change the answers"),
+    (DropsSampleWeights(), "accepts sample weights, which it does not support"),
+    (RefusesInManyWords(), "about sample weights, which it does not support has more than one line"),
+    (WeightsThatAreNoProbabilities(), "after a fit with sample weights are no probabilities"),
+    (OnesAreWeights(), "sample weights of one change the answers"),
+    (IgnoresSampleWeights(), "a bag of weight two differs from the bag given twice by"),
+    (SquaresSampleWeights(), "a bag of weight two differs from the bag given twice by"),
+    (KeepsBagsOfNoWeight(), "a bag of weight zero differs from a bag that is left out by"),
+    (ScoresAllAlike(), "score does not weight bags: it gives 0.5 where 0.75"),
+    (TakesAnyWeight(), "fit of TakesAnyWeight accepts a negative sample weight"),
     (DropsClassNames(), "fit on a data set drops its class names"),
     (DropsFeatureNames(), "feature_names_in_ is not what"),
     (ColumnsByPosition(), "columns are matched by position"),

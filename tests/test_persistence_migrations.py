@@ -43,8 +43,8 @@ def estimator(path: str, **state: object) -> dict:
 MIPLGP_ADDED = {"sampling": "marginal", "engine": "exact", "n_landmarks": 500}
 
 BAGGP_FITTED = dict.fromkeys(
-    ("background_", "vote_strength_", "label_free_score_", "label_free_error_", "bag_digests_")
-)
+    ("background_", "vote_strength_", "label_free_score_", "label_free_error_", "bag_digests_", "outside_")
+) | {"candidate_noise_": 0.0}
 TREES = {
     "a class that moved": (
         estimator("mipl.baggp:BagGP", rank=5, weights_={"$": "array", "name": "0"}, strange_=0.1),
@@ -54,6 +54,8 @@ TREES = {
             stacking_weights_={"$": "array", "name": "0"},
             outlier_rate_=0.1,
             cross_fit=0,
+            memory_budget=None,
+            candidate_noise=0.0,
             **BAGGP_FITTED,
         ),
     ),
@@ -90,7 +92,7 @@ TREES = {
             learner=estimator("mipl.pll.plknn:PLkNN", n_neighbors=3, random_state=1),
             embed="maxmin",
             classes_=[0, 1],
-            learner_=estimator("mipl.pll.plknn:PLkNN", n_neighbors=3, random_state=1, samples_=0),
+            learner_=estimator("mipl.pll.plknn:PLkNN", n_neighbors=3, random_state=1, samples_=0, sample_weight_=None),
         ),
     ),
     "one learner per class": (
@@ -118,7 +120,18 @@ TREES = {
             "own:Method",
             parts={
                 "$": "tuple",
-                "items": [{"$": "dict", "items": {"a": [estimator("mipl.baggp.estimator:BagGP", cross_fit=0)]}}],
+                "items": [
+                    {
+                        "$": "dict",
+                        "items": {
+                            "a": [
+                                estimator(
+                                    "mipl.baggp.estimator:BagGP", cross_fit=0, memory_budget=None, candidate_noise=0.0
+                                )
+                            ]
+                        },
+                    }
+                ],
             },
         ),
     ),

@@ -65,6 +65,24 @@ def test_among_all_classes_every_bag_has_a_second_label():
     assert found.labels.tolist() == ["bee", "cat", "bee"]
 
 
+def test_a_label_that_is_no_candidate_is_taken_where_the_model_gives_it_most_and_marked_for_review():
+    posterior = np.array([[0.1, 0.1, 0.8], [0.0, 0.0, 1.0], [0.2, 0.75, 0.05]])
+    found = by_hand(posterior=posterior)
+    assert found.labels.tolist() == ["cat", "cat", "bee"]
+    assert found.second_label.tolist() == ["ant", None, "ant"]
+    assert found.outside.tolist() == pytest.approx([0.8, 0.0, 0.2])
+    assert found.review.tolist() == [True, False, False]
+    assert [row["outside"] for row in found.rows()] == pytest.approx([0.8, 0.0, 0.2])
+    assert "or not among their candidates (1)." in found.verdict
+    assert found[1:].review.tolist() == [False, False]
+
+
+def test_nothing_is_said_of_labels_outside_where_the_model_rules_them_out():
+    assert not by_hand().outside.any()
+    assert "outside" not in by_hand().columns()
+    assert not by_hand(candidates=None).outside.any()
+
+
 def test_accuracy_counts_bags_whose_truth_is_known():
     assert by_hand().accuracy == 0.5
     assert by_hand(truth=None).accuracy is None

@@ -146,6 +146,17 @@ def test_a_data_set_brings_its_candidates_whatever_the_order_of_its_classes(rng)
         label_free_score(model, ds.bags)
 
 
+def test_the_label_free_score_counts_bags_by_their_weights(rng):
+    proba, mask = rng.dirichlet(np.ones(4), size=6), rng.random((6, 4)) < 0.5
+    mask[:, 0] = True
+    weight = np.array([1, 0, 3, 2, 0, 1])
+    copies = np.repeat(np.arange(6), weight)
+    found = label_free_score(Fixed(proba, range(4)), None, mask, sample_weight=weight)
+    assert found == pytest.approx(label_free_score(Fixed(proba[copies], range(4)), None, mask[copies]))
+    with pytest.raises(DataError, match="bag 1 has the sample weight nan"):
+        label_free_score(Fixed(proba, range(4)), None, mask, sample_weight=[1, np.nan, 1, 1, 1, 1])
+
+
 def test_partial_label_learners_on_plain_arrays_have_a_label_free_score(rng):
     labels = rng.integers(0, 3, size=120)
     Z = rng.normal(size=(120, 2)) + 6 * np.eye(3)[labels][:, :2]

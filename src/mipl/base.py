@@ -19,7 +19,7 @@ from mipl.parameters import check_parameters
 from mipl.persistence import save_model
 from mipl.supervision import Supervision, background_column, check_groups, check_sample_weight, warn_sets_only
 
-__all__ = ["MIPLClassifier", "restrict_to_candidates"]
+__all__ = ["MIPLClassifier", "refusal_of_weights", "restrict_to_candidates"]
 
 
 class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -53,6 +53,10 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     citation: ClassVar[str] = ""
     #: What each parameter may be, see `mipl.parameters.check_parameters`.
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
+    #: Whether `fit` takes a weight per bag; a method that says so implements `_fit_weighted` or `_fit_supervised`.
+    supports_sample_weight: ClassVar[bool] = False
+    #: Why it does not, for the error; nothing where there is no more to say.
+    _no_sample_weight: ClassVar[str] = ""
 
     # ---------------------------------------------------------------- what a method implements
 
@@ -65,12 +69,16 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
         The background class is then a class as any other, and groups are not used.
         """
-        who = self.name or type(self).__name__
-        if supervision.sample_weight is not None:
-            raise ParameterError(f"{who} cannot weight bags; fit it without sample_weight")
         if supervision.weights is not None:
-            warn_sets_only(who, stacklevel=4)
-        self._fit(bags, supervision.candidates)
+            warn_sets_only(self.name or type(self).__name__, stacklevel=4)
+        if supervision.sample_weight is None:
+            self._fit(bags, supervision.candidates)
+        else:
+            self._fit_weighted(bags, supervision.candidates, supervision.sample_weight)
+
+    def _fit_weighted(self, bags: Bags, candidates: NDArray[np.bool_], sample_weight: NDArray[np.float64]) -> None:
+        """Learn as `_fit` does, with positive weights (m,): a bag of weight 2 counts as one that is given twice."""
+        raise NotImplementedError(f"{type(self).__name__} supports sample weights but has no _fit_weighted")
 
     @abstractmethod
     def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:
@@ -121,13 +129,18 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         groups : (m,) int, default=None
             Bags that share a source; None takes the data set's. Used by methods that hold out bags while they learn.
         sample_weight : (m,) float, default=None
-            How much each bag counts; None for all alike. A method that cannot weight bags raises a `ParameterError`.
+            How often each bag counts; None for once each. A bag of weight 2 counts as if it were given twice, one of
+            weight 0 as if it were left out, and fractions lie between. It is the size that matters, not only the
+            ratio: weights of about one on average keep the balance between the bags and a method's own priors. A
+            method that cannot weight bags (`supports_sample_weight`) raises a `ParameterError`.
 
         Returns
         -------
         self
         """
         check_parameters(self)
+        if sample_weight is not None and not self.supports_sample_weight:
+            raise ParameterError(refusal_of_weights(self, "bags"))
         checked = _bags_of(bags)
         supervision, names = _supervision(bags, len(checked), candidates, classes, background, groups, sample_weight)
         self._forget()
@@ -136,8 +149,9 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self.instance_shape_ = checked.instance_shape
         if checked.feature_names is not None:
             self.feature_names_in_ = np.array(checked.feature_names)
+        counts, supervision = supervision.counting()
         try:
-            self._fit_supervised(checked, supervision)
+            self._fit_supervised(checked if counts is None else checked[counts], supervision)
         except BaseException:
             self._forget()  # half a fit is none
             raise
@@ -186,7 +200,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             cross-validation that knows no true label, the score is the share of bags whose predicted label is among
             their candidates.
         sample_weight : (m,) float, default=None
-            How much each bag counts; None for all alike.
+            How much each bag counts; None for all alike. Every method takes it here.
         """
         checked = self._check_bags(bags)
         m, ids = len(checked), _ids_of(bags)
@@ -201,11 +215,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             right = predicted == truth
         else:
             right = self._check_candidates(y, bags, m)[np.arange(m), predicted]
-        if sample_weight is not None and np.shape(sample_weight) != (m,):
-            raise DataError(
-                f"sample_weight has shape {np.shape(sample_weight)} for {m} bags; there must be one per bag"
-            )
-        return float(np.average(right, weights=sample_weight))
+        return float(np.average(right, weights=check_sample_weight(sample_weight, m, ids)))
 
     def save(self, path: str | Path) -> Path:
         """Write the fitted model to one file; `mipl.load_model` reads it back without running any code from it.
@@ -264,6 +274,12 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Drop what an earlier fit learned, so that a second one starts as the first did."""
         for attribute in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, attribute)
+
+
+def refusal_of_weights(method: Any, what: str) -> str:
+    """The error of a method, of bags or of samples (`what`), that cannot weight these."""
+    reason = f": {method._no_sample_weight}" if method._no_sample_weight else ""
+    return f"{method.name or type(method).__name__} cannot weight {what}{reason}; fit it without sample_weight"
 
 
 def restrict_to_candidates(

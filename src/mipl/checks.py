@@ -20,13 +20,13 @@ from sklearn.exceptions import NotFittedError
 
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
+from mipl.check_assertions import TOLERANCE, assert_probabilities, assert_refused, random_states, seeded
 from mipl.errors import DataError, ParameterError
 from mipl.persistence import load_model
 from mipl.small_problems import small_dataset, small_problem
+from mipl.weight_checks import sample_weight_checks
 
 __all__ = ["check_mipl_estimator", "mipl_checks", "small_dataset", "small_problem"]
-
-_TOLERANCE = 1e-5
 
 
 def check_mipl_estimator(estimator: MIPLClassifier) -> None:
@@ -69,7 +69,7 @@ def mipl_checks() -> Iterator[Callable[[MIPLClassifier], None]]:
     yield check_equal_votes_are_a_candidate_set
     yield check_nothing_known_means_all_classes
     yield check_a_background_class_is_accepted
-    yield check_sample_weights_of_one_change_nothing
+    yield from sample_weight_checks()
     yield check_saving_and_pickling_change_nothing
     yield check_bad_input_is_refused
 
@@ -117,7 +117,7 @@ def check_nonsense_parameters_are_refused(estimator: MIPLClassifier) -> None:
             who = f"{type(owner).__name__}: the parameter {name}"
             assert name in getattr(owner, "_parameter_constraints", {}), f"{who} has no entry in _parameter_constraints"
             nonsense = clone(estimator).set_params(**{prefix + name: object()})
-            _assert_refused(who, "any object", ParameterError, lambda: nonsense.fit(bags, candidates), name)  # noqa: B023
+            assert_refused(who, "any object", ParameterError, lambda: nonsense.fit(bags, candidates), name)  # noqa: B023
     unknown = set(estimator._parameter_constraints) - set(estimator.get_params(deep=False))
     assert not unknown, f"_parameter_constraints names {sorted(unknown)}, which are no parameters"
 
@@ -125,7 +125,7 @@ def check_nonsense_parameters_are_refused(estimator: MIPLClassifier) -> None:
 def check_any_random_state_is_accepted(estimator: MIPLClassifier) -> None:
     """A random_state may be None or a RandomState; a fitted model answers the same each time, whatever it was."""
     bags, candidates, _ = small_problem()
-    for name in _random_states(estimator):
+    for name in random_states(estimator):
         models = []
         for state in (None, np.random.RandomState(5), np.random.RandomState(5)):
             try:
@@ -137,15 +137,6 @@ def check_any_random_state_is_accepted(estimator: MIPLClassifier) -> None:
             assert same, f"two predictions of one fit differ where {name} is {model.get_params()[name]}"
         same = np.array_equal(models[1].predict_proba(bags), models[2].predict_proba(bags))
         assert same, f"two fits with {name}=RandomState(5) differ"
-
-
-def _random_states(estimator: MIPLClassifier) -> list[str]:
-    """The random states of an estimator and of its learner; front ends of scikit-learn keep their own rules."""
-    return [name for name in ("random_state", "learner__random_state") if name in estimator.get_params()]
-
-
-def _seeded(estimator: MIPLClassifier) -> MIPLClassifier:
-    return clone(estimator).set_params(**dict.fromkeys(_random_states(estimator), 3))
 
 
 # -------------------------------------------------------------------- fit and answers
@@ -178,7 +169,7 @@ def check_unfitted_models_say_so(estimator: MIPLClassifier) -> None:
             "save": lambda: estimator.save(Path(folder) / "model.mipl"),
         }
         for name, ask in questions.items():
-            _assert_refused(name, "a model that is not fitted", NotFittedError, ask)
+            assert_refused(name, "a model that is not fitted", NotFittedError, ask)
 
 
 def check_outputs_have_the_promised_form(estimator: MIPLClassifier) -> None:
@@ -196,7 +187,7 @@ def check_outputs_have_the_promised_form(estimator: MIPLClassifier) -> None:
         assert matrix.shape == shape, f"{name} has shape {matrix.shape}, expected {shape}"
         assert np.isfinite(matrix).all(), f"{name} is not finite"
         assert (matrix >= 0).all(), f"{name} has negative entries"
-        assert np.abs(matrix.sum(axis=1) - 1).max() < _TOLERANCE, f"rows of {name} do not sum to one"
+        assert np.abs(matrix.sum(axis=1) - 1).max() < TOLERANCE, f"rows of {name} do not sum to one"
     assert (estimator.resolve(bags, candidates)[~candidates] == 0).all(), "resolve gives mass to non-candidates"
     predicted = estimator.predict(bags)
     assert np.shape(predicted) == (m,), f"predict has shape {np.shape(predicted)}"
@@ -209,15 +200,15 @@ def check_outputs_have_the_promised_form(estimator: MIPLClassifier) -> None:
 def check_same_seed_gives_same_answers(estimator: MIPLClassifier) -> None:
     """Two fits with the same random_state agree bit for bit, and so do two predictions of one fit."""
     bags, candidates, _ = small_problem()
-    first = _seeded(estimator).fit(bags, candidates)
-    second = _seeded(estimator).fit(bags, candidates)
+    first = seeded(estimator).fit(bags, candidates)
+    second = seeded(estimator).fit(bags, candidates)
     assert np.array_equal(first.predict_proba(bags), second.predict_proba(bags)), "fit is not deterministic"
     assert np.array_equal(first.predict_proba(bags), first.predict_proba(bags)), "predict_proba is not deterministic"
 
 
 def check_second_fit_forgets_the_first(estimator: MIPLClassifier) -> None:
     """A model that was fitted on other bags, classes and features before is the model of a first fit."""
-    again, fresh = _seeded(estimator), _seeded(estimator)
+    again, fresh = seeded(estimator), seeded(estimator)
     again.fit(small_dataset())
     bags, candidates, _ = small_problem(q=4, m=18, d=5, seed=8)
     again.fit(bags, candidates)
@@ -236,10 +227,10 @@ def check_order_of_bags_and_instances_does_not_matter(estimator: MIPLClassifier)
     estimator.fit(bags, candidates)
     proba = estimator.predict_proba(bags)
     order = np.random.default_rng(0).permutation(len(bags))
-    assert np.allclose(estimator.predict_proba(bags[order]), proba[order], atol=_TOLERANCE), "the order of bags matters"
-    assert np.allclose(estimator.predict_proba(bags[:5]), proba[:5], atol=_TOLERANCE), "other bags of a call matter"
+    assert np.allclose(estimator.predict_proba(bags[order]), proba[order], atol=TOLERANCE), "the order of bags matters"
+    assert np.allclose(estimator.predict_proba(bags[:5]), proba[:5], atol=TOLERANCE), "other bags of a call matter"
     turned = Bags.from_list([bag[::-1] for bag in bags])
-    assert np.allclose(estimator.predict_proba(turned), proba, atol=_TOLERANCE), "the order inside a bag matters"
+    assert np.allclose(estimator.predict_proba(turned), proba, atol=TOLERANCE), "the order inside a bag matters"
 
 
 # -------------------------------------------------------------------- data sets and names
@@ -248,8 +239,8 @@ def check_order_of_bags_and_instances_does_not_matter(estimator: MIPLClassifier)
 def check_data_set_equals_its_parts(estimator: MIPLClassifier) -> None:
     """A data set may stand for its bags, candidates, labels and classes in every question."""
     ds = small_dataset()
-    whole = _seeded(estimator).fit(ds)
-    parts = _seeded(estimator).fit(ds.bags, ds.candidates, ds.classes)
+    whole = seeded(estimator).fit(ds)
+    parts = seeded(estimator).fit(ds.bags, ds.candidates, ds.classes)
     assert np.array_equal(whole.classes_, ds.classes), "fit on a data set drops its class names"
     pairs: dict[str, tuple[Any, Any]] = {
         "predict": (whole.predict(ds), parts.predict(ds.bags)),
@@ -267,8 +258,8 @@ def check_labels_by_name(estimator: MIPLClassifier) -> None:
     bags, candidates, _ = small_problem()
     names = np.array(["ant", "bee", "cat"])
     sets = [names[row].tolist() for row in candidates]
-    by_name = _seeded(estimator).fit(bags, sets).predict(bags)
-    by_index = _seeded(estimator).fit(bags, candidates).predict(bags)
+    by_name = seeded(estimator).fit(bags, sets).predict(bags)
+    by_index = seeded(estimator).fit(bags, candidates).predict(bags)
     assert np.array_equal(by_name, names[by_index]), "names and indices give different answers"
 
 
@@ -294,22 +285,22 @@ def check_features_by_name(estimator: MIPLClassifier) -> None:
         (wider, "shoe size", "an unknown feature"),
     ):
         who = f"predict_proba of {type(estimator).__name__}"
-        _assert_refused(who, what, DataError, lambda: estimator.predict_proba(bags), repr(feature))  # noqa: B023
+        assert_refused(who, what, DataError, lambda: estimator.predict_proba(bags), repr(feature))  # noqa: B023
 
 
-# -------------------------------------------------------------------- votes, unknown labels, background, weights
+# -------------------------------------------------------------------- votes, unknown labels, background
 
 
 def check_equal_votes_are_a_candidate_set(estimator: MIPLClassifier) -> None:
     """Votes are accepted, by methods that only use sets with a warning; equal votes are a plain candidate set."""
     bags, candidates, _ = small_problem()
-    by_mask = _seeded(estimator).fit(bags, candidates).predict_proba(bags)
+    by_mask = seeded(estimator).fit(bags, candidates).predict_proba(bags)
     votes = np.where(candidates, np.random.default_rng(0).integers(1, 9, candidates.shape), 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        equal = _seeded(estimator).fit(bags, 2.0 * candidates).predict_proba(bags)
-        _assert_probabilities("predict_proba after a fit with votes", _seeded(estimator).fit(bags, votes), bags)
-    assert np.allclose(equal, by_mask, atol=_TOLERANCE), "two votes for each candidate differ from the candidate set"
+        equal = seeded(estimator).fit(bags, 2.0 * candidates).predict_proba(bags)
+        assert_probabilities("predict_proba after a fit with votes", seeded(estimator).fit(bags, votes), bags)
+    assert np.allclose(equal, by_mask, atol=TOLERANCE), "two votes for each candidate differ from the candidate set"
 
 
 def check_nothing_known_means_all_classes(estimator: MIPLClassifier) -> None:
@@ -317,8 +308,8 @@ def check_nothing_known_means_all_classes(estimator: MIPLClassifier) -> None:
     bags, candidates, _ = small_problem()
     unknown = np.arange(len(bags)) % 5 == 0
     sets = [None if nothing else np.flatnonzero(row).tolist() for row, nothing in zip(candidates, unknown, strict=True)]
-    by_none = _seeded(estimator).fit(bags, sets)
-    by_mask = _seeded(estimator).fit(bags, candidates | unknown[:, None])
+    by_none = seeded(estimator).fit(bags, sets)
+    by_mask = seeded(estimator).fit(bags, candidates | unknown[:, None])
     same = np.array_equal(by_none.predict_proba(bags), by_mask.predict_proba(bags))
     assert same, "None in the place of a candidate set differs from the set of all classes"
 
@@ -327,34 +318,14 @@ def check_a_background_class_is_accepted(estimator: MIPLClassifier) -> None:
     """A class may be declared the background; one that is no class is refused."""
     bags, candidates, _ = small_problem()
     fitted = clone(estimator).fit(bags, candidates, background=1)
-    _assert_probabilities("predict_proba after a fit with a background class", fitted, bags)
-    _assert_refused(
+    assert_probabilities("predict_proba after a fit with a background class", fitted, bags)
+    assert_refused(
         type(estimator).__name__,
         "a background that is no class",
         DataError,
         lambda: clone(estimator).fit(bags, candidates, background=7),
         "7",
     )
-
-
-def check_sample_weights_of_one_change_nothing(estimator: MIPLClassifier) -> None:
-    """Sample weights are used or refused with a ParameterError; used, ones are the same as none."""
-    bags, candidates, _ = small_problem()
-    weighted = _seeded(estimator)
-    try:
-        weighted.fit(bags, candidates, sample_weight=np.ones(len(bags)))
-    except ParameterError:
-        return
-    plain = _seeded(estimator).fit(bags, candidates)
-    same = np.allclose(weighted.predict_proba(bags), plain.predict_proba(bags), atol=_TOLERANCE)
-    assert same, "sample weights of one change the answers"
-
-
-def _assert_probabilities(what: str, model: MIPLClassifier, bags: Bags) -> None:
-    proba = model.predict_proba(bags)
-    assert proba.shape == (len(bags), len(model.classes_)), f"{what} has shape {proba.shape}"
-    valid = np.isfinite(proba).all() and (proba >= 0).all() and np.abs(proba.sum(axis=1) - 1).max() < _TOLERANCE
-    assert valid, f"rows of {what} are no probabilities"
 
 
 # -------------------------------------------------------------------- files and bad input
@@ -394,21 +365,4 @@ def check_bad_input_is_refused(estimator: MIPLClassifier) -> None:
         ("candidates of other width", lambda: estimator.resolve(bags, candidates[:, :-1])),
     ]
     for what, call in refused:
-        _assert_refused(type(estimator).__name__, what, DataError, call)
-
-
-def _assert_refused(
-    who: str, what: str, expected: type[Exception], call: Callable[[], Any], mentions: str = ""
-) -> None:
-    """Assert that a call ends in the expected error, and that its message mentions what is wrong."""
-    try:
-        call()
-    except expected as error:
-        message = str(error)
-    except Exception as error:
-        raise AssertionError(
-            f"{who}: {what} ends in {type(error).__name__}, not in {expected.__name__}: {error}"
-        ) from error
-    else:
-        raise AssertionError(f"{who} accepts {what}")
-    assert mentions in message, f"{who}: the error about {what} does not mention {mentions}: {message}"
+        assert_refused(type(estimator).__name__, what, DataError, call)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -14,7 +16,9 @@ from mipl.errors import ParameterError, UnavailableError
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["limit_threads", "seed_of", "torch_device"]
+T = TypeVar("T")
+
+__all__ = ["free_memory", "in_own_thread", "limit_threads", "seed_of", "torch_device", "use_one_thread"]
 
 
 def torch_device(name: str) -> torch.device:
@@ -65,6 +69,47 @@ def limit_threads(n_rows: int, *, one_thread_up_to: float) -> Iterator[None]:
         return
     with threadpool_limits(1):
         yield
+
+
+def use_one_thread() -> None:
+    """Keep torch to one thread in the calling thread, for good: meant for threads of one's own.
+
+    OpenMP's number of threads belongs to the thread that sets it, so no other thread notices. torch sets it when a
+    thread first asks for it, hence the question first.
+    """
+    import torch
+
+    torch.get_num_threads()
+    threadpool_limits(1, user_api="openmp")
+
+
+def in_own_thread(function: Callable[[], T], stop: Callable[[], None]) -> T:
+    """Run a function in a thread of its own that computes with one thread, and wait for it.
+
+    Parameters
+    ----------
+    function : callable
+        What to run.
+    stop : callable
+        Called if the wait is interrupted, as by Ctrl-C; it lets the function end soon.
+    """
+    with ThreadPoolExecutor(1, initializer=use_one_thread) as pool:
+        future = pool.submit(function)
+        try:
+            return future.result()
+        except BaseException:
+            stop()
+            raise
+
+
+def free_memory() -> float:
+    """Bytes of memory that can be had without anything being swapped out."""
+    try:
+        with open("/proc/meminfo") as file:
+            fields = dict(line.split(":", 1) for line in file)
+        return float(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError):  # not Linux
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")) / 2
 
 
 def seed_of(random_state: Any) -> int:

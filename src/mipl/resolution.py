@@ -46,7 +46,8 @@ class Resolution:
     bag_ids : (m,) integers or strings
         What the bags are called.
     posterior : (m, q)
-        Probability of each class; zero off the candidates where these are given.
+        Probability of each class; zero off the candidates where these are given, unless the model holds it possible
+        that the truth is missing from a set.
     instance_probabilities : (n, q + 1) or None, default=None
         Probability of each class for every instance, the last column for none of them. None: not asked for.
     candidates : (m, q) bool or None, default=None
@@ -139,15 +140,26 @@ class Resolution:
 
     @property
     def review(self) -> NDArray[np.bool_]:
-        """Which bags (m,) deserve a second look: their label is less probable than `mipl.certainty.DOUBTFUL`."""
-        return self.probability < DOUBTFUL
+        """Which bags (m,) deserve a second look.
+
+        Their label is less probable than `mipl.certainty.DOUBTFUL`, or it is not among their candidates.
+        """
+        return (self.probability < DOUBTFUL) | self._best_is_outside
+
+    @property
+    def outside(self) -> NDArray[np.floating[Any]]:
+        """The probability (m,) that the truth is missing from the candidates; zero for models that rule this out."""
+        if self.candidates is None:
+            return np.zeros(len(self))
+        return np.where(self.candidates, 0, self.posterior).sum(axis=1)
 
     @property
     def verdict(self) -> str:
         """How far the answers can be trusted, in words."""
-        n = int(self.review.sum())
+        n, n_outside = int(self.review.sum()), int(self._best_is_outside.sum())
         look = (
-            f"{n:,} of {len(self):,} bags deserve a second look: their label is less than {DOUBTFUL:.0%} probable."
+            f"{n:,} of {len(self):,} bags deserve a second look: their label is less than {DOUBTFUL:.0%} probable"
+            + (f", or not among their candidates ({n_outside:,})." if n_outside else ".")
             if n
             else f"Every label is at least {DOUBTFUL:.0%} probable."
         )
@@ -187,8 +199,16 @@ class Resolution:
 
     @cached_property
     def _among_candidates(self) -> Array:
-        """The posterior with -1 for what is no candidate, so that a candidate of probability zero comes before it."""
-        return self.posterior if self.candidates is None else np.where(self.candidates, self.posterior, -1)
+        """The posterior with -1 for what is impossible, so that a candidate of probability zero comes before it."""
+        if self.candidates is None:
+            return self.posterior
+        return np.where(self.candidates | (self.posterior > 0), self.posterior, -1)
+
+    @cached_property
+    def _best_is_outside(self) -> NDArray[np.bool_]:
+        if self.candidates is None:
+            return np.zeros(len(self), dtype=bool)
+        return ~self.candidates[np.arange(len(self)), self._best]
 
     @cached_property
     def _best(self) -> NDArray[np.int64]:
@@ -231,7 +251,8 @@ class Resolution:
         """One dictionary per bag, for tables and JSON; numbers have six decimals.
 
         The label is under ``label`` where it was sought among candidates, else under ``predicted``. ``instance``,
-        ``candidates`` and ``truth`` are there where they are known; ``p(NAME)`` is the probability of a class.
+        ``candidates`` and ``truth`` are there where they are known, ``outside`` where the truth may be missing from a
+        set; ``p(NAME)`` is the probability of a class.
         """
         return rows_of(self.columns())
 
@@ -350,6 +371,8 @@ class Resolution:
                 columns["instance_id"] = self.instance_ids[self.offsets[:-1] + self.instance].tolist()
         if self.candidates is not None:
             columns["candidates"] = [self.classes[row].tolist() for row in self.candidates]
+        if self.outside.any():
+            columns["outside"] = self.outside.tolist()
         if self.truth is not None:
             columns["truth"] = self.truth.tolist()
         for name, values in zip(self.classes.tolist(), self.posterior.T, strict=True):

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from mipl.candidates import parse_candidates
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError, ParameterError
+from mipl.supervision import check_sample_weight
 
 __all__ = [
     "accuracy",
@@ -184,7 +185,7 @@ def instance_average_precision(instance_labels: ArrayLike, instance_proba: Array
     return float(average_precision_score(positive, 1 - p[known, -1]))
 
 
-def label_free_score(model: Any, bags: Any, candidates: Any = None) -> float:
+def label_free_score(model: Any, bags: Any, candidates: Any = None, sample_weight: Any = None) -> float:
     r"""The held-out log likelihood of candidate sets, relative to chance.
 
     .. math:: \frac1m \sum_b \log \sum_{c \in S_b} \hat p_b(c) - \log \frac{|S_b|}{q}
@@ -202,12 +203,15 @@ def label_free_score(model: Any, bags: Any, candidates: Any = None) -> float:
         m bags, or m samples (m, d), that `model` has not seen.
     candidates : (m, q) bool mask, or m collections of labels, default=None
         Candidate sets; None takes those of the data set.
+    sample_weight : (m,) array, default=None
+        How much each bag counts in the mean; None for all alike.
 
     Returns
     -------
     float
         In nats per bag; larger is better.
     """
+    ids = bags.bag_ids if isinstance(bags, MIPLDataset) else None
     if isinstance(bags, MIPLDataset):
         candidates, bags = bags.candidate_sets() if candidates is None else candidates, bags.bags
     elif candidates is None:
@@ -215,7 +219,8 @@ def label_free_score(model: Any, bags: Any, candidates: Any = None) -> float:
     proba = model.predict_proba(bags)
     mask, _ = parse_candidates(candidates, model.classes_, n_bags=len(proba))
     in_set = np.sum(proba, axis=1, where=mask, dtype=np.float64)
-    return float(np.mean(np.log(np.maximum(in_set, _FLOOR)) - np.log(mask.mean(axis=1))))
+    gain = np.log(np.maximum(in_set, _FLOOR)) - np.log(mask.mean(axis=1))
+    return float(np.average(gain, weights=check_sample_weight(sample_weight, len(gain), ids)))
 
 
 # -------------------------------------------------------------------- checks

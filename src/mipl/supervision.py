@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ class Supervision:
     groups : (m,) int64, default=None
         Bags of one group share a source, so what is held out is held out by group.
     sample_weight : (m,) float64, default=None
-        How much each bag counts; None for all alike.
+        How often each bag counts; None for once each. A method sees positive weights only, see `counting`.
     """
 
     candidates: NDArray[np.bool_]
@@ -49,6 +49,17 @@ class Supervision:
         """Select bags by slice, index array or mask."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return Supervision(**{k: v[index] if isinstance(v, np.ndarray) else v for k, v in values.items()})
+
+    def counting(self) -> tuple[NDArray[np.bool_] | None, Supervision]:
+        """Which bags count (m,), None for all, and what is known of these; weights of one are none at all."""
+        weight = self.sample_weight
+        if weight is None:
+            return None, self
+        counts = weight > 0
+        rest = self if counts.all() else self[counts]
+        if (weight[counts] == 1).all():
+            rest = replace(rest, sample_weight=None)
+        return (None if counts.all() else counts), rest
 
 
 def background_column(background: Any, classes: NDArray[Any]) -> int | None:
@@ -77,23 +88,30 @@ def check_groups(groups: ArrayLike | None, m: int) -> NDArray[np.int64] | None:
 
 
 def check_sample_weight(
-    sample_weight: ArrayLike | None, m: int, bag_ids: NDArray[Any] | None = None
+    sample_weight: ArrayLike | None, m: int, bag_ids: NDArray[Any] | None = None, what: str = "bag"
 ) -> NDArray[np.float64] | None:
-    """The weight of each of m bags as float64, None where there are none; not negative, and not all zero."""
+    """The weight of each of m bags as float64, None where there are none; not negative, and not all zero.
+
+    Errors call a bag by its id, or by `what` it is and its position.
+
+    >>> check_sample_weight([1, -2], 2, what="sample")
+    Traceback (most recent call last):
+    mipl.errors.DataError: sample 1 has the sample weight -2; it must be a finite number from 0 up
+    """
     if sample_weight is None:
         return None
     array = np.asarray(sample_weight)
     if array.shape != (m,) or array.dtype.kind not in "biuf":
         raise DataError(
-            f"sample_weight has shape {array.shape} and type {array.dtype} for {m} bags; pass one number per bag"
+            f"sample_weight has shape {array.shape} and type {array.dtype} for {m} {what}s; pass one number per {what}"
         )
     array = array.astype(np.float64)
     bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
     if len(bad):
-        name = bag_name(int(bad[0]), bag_ids)
+        name = f"{what} {bad[0]}" if bag_ids is None else bag_name(int(bad[0]), bag_ids)
         raise DataError(f"{name} has the sample weight {array[bad[0]]:g}; it must be a finite number from 0 up")
     if not array.any():
-        raise DataError("all sample weights are zero, so no bag counts")
+        raise DataError(f"all sample weights are zero, so no {what} counts")
     return array
 
 

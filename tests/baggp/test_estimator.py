@@ -217,7 +217,7 @@ def test_resolve_answers_for_training_bags_with_their_cross_fitted_posterior() -
 
 
 def test_votes_help_where_the_majority_is_right() -> None:
-    ds = make_bags(**{**SMALL, "separation": 3.0}, r=2, seed=1)
+    ds = make_bags(**{**SMALL, "separation": 2.5}, r=2, seed=1)
     rng = np.random.default_rng(0)
     votes = ds.candidates * rng.integers(1, 4, ds.candidates.shape).astype(float)
     votes[np.arange(len(ds)), ds.labels] += rng.integers(0, 4, len(ds))

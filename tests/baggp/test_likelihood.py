@@ -7,10 +7,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from baggp_blocks import generator, log_prior, make_block
+from baggp_blocks import block_of, blocks_of, generator, make_block, random_candidates
 from scipy.optimize import check_grad
 
-from mipl.baggp.blocks import Block
 from mipl.baggp.constants import STAGES
 from mipl.baggp.likelihood import LabelPrior, fit_bag_likelihood, likelihood_statistics
 
@@ -18,8 +17,9 @@ from mipl.baggp.likelihood import LabelPrior, fit_bag_likelihood, likelihood_sta
 @pytest.mark.parametrize("hold_prior", [True, False])
 def test_the_gradient_of_the_bag_likelihood_equals_finite_differences(hold_prior: bool) -> None:
     block = make_block([1, 4, 3, 6, 2])
-    prior = torch.where(block.candidates, torch.rand(5, 3, generator=generator(2), dtype=torch.float64), 0.0)
-    labels = LabelPrior.of(prior / prior.sum(dim=1, keepdim=True), block.candidates)
+    candidates = random_candidates(5, 3)
+    prior = torch.where(candidates, torch.rand(5, 3, generator=generator(2), dtype=torch.float64), 0.0)
+    labels = LabelPrior.of(prior / prior.sum(dim=1, keepdim=True), candidates)
     bias = torch.tensor([-3.0, -2.0, -3.0, -0.1], dtype=torch.float64)
 
     def statistics(w: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
@@ -32,7 +32,7 @@ def test_the_gradient_of_the_bag_likelihood_equals_finite_differences(hold_prior
 
 
 def test_the_bag_likelihood_is_the_sum_over_labellings() -> None:
-    block = make_block([2, 3], q=2)
+    block = make_block([2, 3])
     bias = torch.tensor([-1.0, -2.0, -0.5], dtype=torch.float64)
     W = torch.randn(6, 3, generator=generator(3), dtype=torch.float64)
     prior = torch.tensor([[0.3, 0.7], [1.0, 0.0]], dtype=torch.float64)
@@ -56,9 +56,9 @@ def test_the_bag_likelihood_finds_what_distinguishes_the_classes() -> None:
     candidates = torch.nn.functional.one_hot(label, q).bool()
     candidates[torch.rand(60, generator=g) < 0.5] = True
     eigenvalues, Q = torch.linalg.eigh((features.T @ features).double())
-    block = Block(features @ Q.float(), offsets, log_prior(candidates))
+    block = block_of(features @ Q.float(), offsets)
     prior = candidates.double() / candidates.sum(dim=1, keepdim=True)
-    model = fit_bag_likelihood([block], eigenvalues, prior)
+    model = fit_bag_likelihood(blocks_of(block), eigenvalues, prior, candidates)
     best = model.logits(block.features).reshape(60, 4, q)
     assert (best.amax(dim=1).argmax(dim=1) == label).all()
     assert (best.gather(2, label[:, None, None].expand(60, 4, 1)).argmax(dim=1).flatten() == 0).all()
@@ -69,8 +69,8 @@ def test_logits_are_moderated_by_the_posterior_variance_of_the_weights() -> None
     eigenvalues, Q = torch.linalg.eigh((features.T @ features).double())
     features = features @ Q.float()
     prior = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).double()
-    block = Block(features, torch.tensor([0, 20, 40]), log_prior(prior.bool()))
-    model = fit_bag_likelihood([block], eigenvalues, prior, stages=STAGES[:1])
+    block = block_of(features, torch.tensor([0, 20, 40]))
+    model = fit_bag_likelihood(blocks_of(block), eigenvalues, prior, prior > 0, stages=STAGES[:1])
     phi = torch.cat([features[:2], 5 * features[:1]]).double()
     mode = phi @ model.coef + model.intercept
     gram = features.double().T @ features.double()
@@ -83,7 +83,7 @@ def test_logits_are_moderated_by_the_posterior_variance_of_the_weights() -> None
 
 
 def test_the_background_class_is_the_product_of_negatives() -> None:
-    block, background = make_block([2, 3], q=3), torch.tensor([False, True, False])
+    block, background = make_block([2, 3]), torch.tensor([False, True, False])
     bias = torch.tensor([-1.0, -1e3, -2.0, -0.5], dtype=torch.float64)
     W = torch.randn(6, 4, generator=generator(3), dtype=torch.float64)
     W[:, 1] = 0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from baggp_blocks import generator, log_prior
+from baggp_blocks import generator, log_prior, low_rank_of
 
 from mipl.baggp.constants import STAGES
 from mipl.baggp.likelihood import fit_bag_likelihood
-from mipl.baggp.low_rank import low_rank
+from mipl.baggp.places import Local
 from mipl.baggp.regression import fit_bag_regression
 from mipl.datasets.synthetic import make_bags
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
@@ -19,8 +19,8 @@ def test_bag_regression_resolves_candidates_that_the_bag_itself_does_not_decide(
     ds = make_bags(n_bags=150, n_classes=5, n_features=10, separation=5.0, r=1)
     X = torch.tensor(ds.bags.instances)
     kernel_map = principal_map(*kmeans_landmarks(X, 200, generator()), median_distance(X, generator()), rank=200)
-    blocks, eigenvalues, _ = low_rank(X, ds.bags.offsets, log_prior(ds.candidates).numpy(), kernel_map)
-    posterior = fit_bag_regression(blocks, eigenvalues).posterior
+    data = low_rank_of(X, ds.bags.offsets, kernel_map)
+    posterior = fit_bag_regression(data.blocks, data.spectrum, log_prior(ds.candidates)).posterior
     assert (posterior[~torch.tensor(ds.candidates)] == 0).all()
     assert np.mean(posterior.argmax(dim=1).numpy() == ds.labels) > 0.95
 
@@ -31,12 +31,14 @@ def test_the_stages_do_not_depend_on_how_bags_are_cut_into_blocks() -> None:
     kernel_map = principal_map(*kmeans_landmarks(X, 60, generator()), median_distance(X, generator()), rank=40)
     answers = []
     for rows in (10_000, 100):
-        blocks, eigenvalues, _ = low_rank(
-            X, ds.bags.offsets, log_prior(ds.candidates).numpy(), kernel_map, block_instances=rows
+        data = low_rank_of(X, ds.bags.offsets, kernel_map, instances=rows)
+        regression = fit_bag_regression(data.blocks, data.spectrum, log_prior(ds.candidates))
+        candidates = torch.tensor(ds.candidates)
+        likelihood = fit_bag_likelihood(
+            data.blocks, data.spectrum.values, regression.posterior, candidates, stages=STAGES[:2]
         )
-        regression = fit_bag_regression(blocks, eigenvalues)
-        likelihood = fit_bag_likelihood(blocks, eigenvalues, regression.posterior, stages=STAGES[:2])
-        answers.append((regression.posterior, likelihood.logits(torch.cat([s.features for s in blocks]))))
-    assert len(blocks) > 4
+        features = torch.cat([block.features for block in Local().fetch(data.blocks.features)])
+        answers.append((regression.posterior, likelihood.logits(features)))
+    assert len(data.blocks.parts) > 4
     torch.testing.assert_close(answers[0][0], answers[1][0], atol=1e-4, rtol=0)
     torch.testing.assert_close(answers[0][1], answers[1][1], atol=0.05, rtol=0)

@@ -27,3 +27,14 @@ def test_a_model_file_can_be_a_link(run, animals, tmp_path):
     run("fit", "train.csv", "-m", "PL-kNN", "--out", "latest.mipl")
     assert (tmp_path / "latest.mipl").is_symlink()
     assert mipl.load_model(tmp_path / "m1.mipl").name == "PL-kNN"
+
+
+def test_candidate_noise_is_taken_from_the_command_line_and_an_impossible_one_is_one_line(run, animals, tmp_path):
+    run("fit", "train.csv", "-p", "candidate_noise=auto", "-p", "n_landmarks=30", "--out", "m.mipl", "--quiet")
+    model = mipl.load_model(tmp_path / "m.mipl")
+    assert model.candidate_noise == "auto"
+    assert 0 <= model.candidate_noise_ < 0.5
+    for value in ("1.5", "often"):
+        told = run("resolve", "train.csv", "-p", f"candidate_noise={value}", "--out", "labels.csv", "--quiet", code=2)
+        assert told.stderr.count("\n") == 1
+        assert "'candidate_noise' parameter of BagGP" in told.stderr

@@ -25,6 +25,24 @@ def test_landmarks_lower_the_quantisation_error_of_random_rows() -> None:
     assert torch.cdist(X, Z).amin(dim=1).square().mean() < 0.8 * torch.cdist(X, chosen).amin(dim=1).square().mean()
 
 
+def test_weights_are_copies_of_the_rows() -> None:
+    rows = torch.randn(40, 2, generator=generator())
+    weights = torch.arange(40) % 3 + 1
+    copies = rows.repeat_interleave(weights, dim=0)
+    assert median_distance(rows, generator(), weights=weights) == median_distance(copies, generator())
+    Z, counts = kmeans_landmarks(rows, 50, generator(), weights=weights)
+    nearest = torch.cdist(rows, Z).argmin(dim=1)
+    assert torch.equal(counts[nearest], weights.float())
+
+
+def test_a_landmark_is_the_weighted_mean_of_its_rows() -> None:
+    rows = torch.tensor([[0.0], [1.0], [10.0], [12.0]])
+    weights = torch.tensor([3.0, 1.0, 0.5, 1.5])
+    found = [kmeans_landmarks(rows, 2, generator(seed), weights=weights) for seed in range(8)]
+    apart = {(Z.flatten().sort().values.tolist()[0], *Z.flatten().sort().values.tolist()[1:]) for Z, _ in found}
+    assert (0.25, 11.5) in apart
+
+
 def test_the_length_scale_ignores_duplicates() -> None:
     X = torch.tensor([[0.0], [3.0]]).repeat(100, 1)
     assert median_distance(X, generator()) == 3.0

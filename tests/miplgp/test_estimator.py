@@ -253,3 +253,17 @@ def test_degenerate_instances_give_finite_probabilities(data: str, cholesky_size
     changed = mipl.Bags(degenerate, bags.offsets)
     model = MIPLGP(max_iter=5, cholesky_size=cholesky_size, variance_rank=10).fit(changed, candidates)
     assert np.isfinite(model.predict_proba(changed)).all()
+
+
+@pytest.mark.parametrize("disambiguation", ["uniform", "released", "softmax", "bag"])
+def test_a_bag_of_weight_two_is_the_bag_given_twice(disambiguation):
+    bags, candidates, _ = small_problem()
+    weight = 1 + np.arange(len(bags)) % 3
+    copies = np.repeat(np.arange(len(bags)), weight)
+    weighted = MIPLGP(disambiguation=disambiguation).fit(bags, candidates, sample_weight=weight)
+    copied = MIPLGP(disambiguation=disambiguation).fit(bags[copies], candidates[copies])
+    np.testing.assert_allclose(weighted.loss_curve_, copied.loss_curve_, atol=1e-9)
+    assert weighted.lengthscale_ == pytest.approx(copied.lengthscale_)
+    new, *_ = small_problem(seed=8)
+    np.testing.assert_allclose(weighted.predict_proba(new), copied.predict_proba(new), atol=1e-9)
+    np.testing.assert_allclose(weighted.predict_instances(new), copied.predict_instances(new), atol=1e-9)

@@ -20,13 +20,14 @@ def problem():
     return samples, candidates
 
 
-def objective_in_words(samples, candidates, coef, intercept, C):
-    """The published formula, sample by sample."""
+def objective_in_words(samples, candidates, coef, intercept, C, sample_weight=None):
+    """The published formula, sample by sample, each as often as its weight says."""
     total = 0.5 * np.sum(coef**2)
-    for x, row in zip(samples, candidates, strict=True):
+    sample_weight = np.ones(len(samples)) if sample_weight is None else sample_weight
+    for x, row, weight in zip(samples, candidates, sample_weight, strict=True):
         g = coef @ x + intercept
-        total += C * max(0, 1 - g[row].mean()) ** 2
-        total += C * sum(max(0, 1 + g[c]) ** 2 for c in np.flatnonzero(~row))
+        total += weight * C * max(0, 1 - g[row].mean()) ** 2
+        total += weight * C * sum(max(0, 1 + g[c]) ** 2 for c in np.flatnonzero(~row))
     return total
 
 
@@ -34,10 +35,13 @@ def test_value_is_the_published_formula_and_the_gradient_its_derivative(problem)
     samples, candidates = problem
     design = np.column_stack([samples, np.ones(len(samples))])
     weights = np.random.default_rng(1).normal(size=(4, 4))
-    value, gradient = clpl_objective(weights, design, candidates, C=0.7)
-    assert value == pytest.approx(objective_in_words(samples, candidates, weights[:-1].T, weights[-1], 0.7))
+    count = np.random.default_rng(2).uniform(0.2, 3, len(samples))
+    value, gradient = clpl_objective(weights, design, candidates, C=0.7, sample_weight=count)
+    assert value == pytest.approx(objective_in_words(samples, candidates, weights[:-1].T, weights[-1], 0.7, count))
     numeric = approx_fprime(
-        weights.ravel(), lambda w: clpl_objective(w.reshape(4, 4), design, candidates, C=0.7)[0], 1e-6
+        weights.ravel(),
+        lambda w: clpl_objective(w.reshape(4, 4), design, candidates, C=0.7, sample_weight=count)[0],
+        1e-6,
     )
     np.testing.assert_allclose(gradient.ravel(), numeric, rtol=1e-4, atol=1e-4)
 
@@ -52,7 +56,7 @@ def test_optimum_agrees_with_a_generic_solver_whatever_the_scale_of_a_feature(pr
     design = np.column_stack([samples, np.ones(len(samples))])
 
     def rescaled(flat):
-        value, _ = clpl_objective(flat.reshape(4, 4), design, candidates, C=1.0)
+        value, _ = clpl_objective(flat.reshape(4, 4), design, candidates, C=1.0, sample_weight=np.ones(len(samples)))
         w = flat.reshape(4, 4)[:-1]
         return value - 0.5 * np.sum(w**2) + 0.5 * np.sum((w * shrink[:, None]) ** 2)
 
@@ -77,6 +81,7 @@ def test_more_features_than_samples_give_the_same_optimum():
     candidates[:6, 0] = True
     model = CLPL(tol=1e-9).fit(samples, candidates)
     design = np.column_stack([samples, np.ones(12)])
-    gradient = clpl_objective(np.vstack([model.coef_.T, model.intercept_]), design, candidates, C=1.0)[1]
+    found = np.vstack([model.coef_.T, model.intercept_])
+    gradient = clpl_objective(found, design, candidates, C=1.0, sample_weight=np.ones(12))[1]
     np.testing.assert_allclose(gradient, 0, atol=1e-6)
     assert np.linalg.norm(model.coef_) > 0.1

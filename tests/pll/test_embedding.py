@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
 
 import mipl
 from mipl.checks import check_mipl_estimator, small_problem
@@ -116,3 +117,18 @@ def test_what_cannot_be_embedded_is_refused():
         embed_bags(bags, "median")
     with pytest.raises(NotFittedError):
         EmbeddedPLL(SURE()).resolve(bags, candidates)
+
+
+def test_weights_reach_the_learner_from_pipelines_and_searches():
+    bags, candidates, _ = small_problem()
+    weight = 1.0 + np.arange(len(bags)) % 3
+    direct = EmbeddedPLL(SURE()).fit(bags, candidates, sample_weight=weight)
+    pipeline = Pipeline([("model", EmbeddedPLL(SURE()))]).fit(bags, candidates, model__sample_weight=weight)
+    np.testing.assert_array_equal(pipeline.predict_proba(bags), direct.predict_proba(bags))
+    search = GridSearchCV(EmbeddedPLL(SURE()), {"learner__lam": [0.3]}, cv=3, error_score="raise")
+    search.fit(bags, candidates, sample_weight=weight)
+    np.testing.assert_array_equal(search.predict_proba(bags), direct.predict_proba(bags))
+    np.testing.assert_array_equal(
+        direct.learner_.predict_proba(embed_bags(bags, "mean")),
+        SURE().fit(embed_bags(bags, "mean"), candidates, sample_weight=weight).predict_proba(embed_bags(bags, "mean")),
+    )

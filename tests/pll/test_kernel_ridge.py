@@ -47,6 +47,42 @@ def test_leave_one_out_agrees_with_fits_on_all_other_samples(random_candidates):
     np.testing.assert_allclose(GaussianRidge(samples, RIDGE).leave_one_out(targets), expected, atol=1e-9)
 
 
+def test_a_weight_is_so_many_copies_in_solution_fit_and_leave_one_out(random_candidates):
+    samples, candidates = random_candidates
+    targets = uniform_weights(candidates)
+    weight = 1 + np.arange(len(samples)) % 3
+    copies = np.repeat(np.arange(len(samples)), weight)
+    first = np.searchsorted(copies, np.arange(len(samples)))
+    weighted = GaussianRidge(samples, RIDGE, sample_weight=weight.astype(float))
+    copied = GaussianRidge(samples[copies], RIDGE)
+    assert weighted.lengthscale == pytest.approx(copied.lengthscale)
+    np.testing.assert_allclose(weighted.solve(targets)[1], copied.solve(targets[copies])[1], atol=1e-6)
+    np.testing.assert_allclose(weighted.fitted(targets), copied.fitted(targets[copies])[first], atol=1e-6)
+    # What is left out is one copy, as in a regression on the copies.
+    left_out = copied.leave_one_out(targets[copies])[first]
+    np.testing.assert_allclose(weighted.leave_one_out(targets), left_out, atol=1e-6)
+
+
+def test_a_sample_of_weight_below_one_is_left_out_as_a_whole(random_candidates):
+    samples, candidates = random_candidates
+    targets = uniform_weights(candidates)
+    lengthscale = pdist(samples).mean()
+    kernel, weight = dense_kernel(samples), np.random.default_rng(1).uniform(0.1, 1.0, len(samples))
+    found = GaussianRidge(samples, RIDGE, lengthscale, weight).leave_one_out(targets)
+    for i in (0, 7, 29):
+        rest = np.arange(len(samples)) != i
+        coefficients, bias = GaussianRidge(samples[rest], RIDGE, lengthscale, weight[rest]).solve(targets[rest])
+        np.testing.assert_allclose(found[i], kernel[i, rest] @ coefficients + bias, atol=1e-9)
+
+
+def test_the_lengthscale_of_small_weights_is_the_mean_over_pairs_of_different_samples(random_candidates):
+    samples, _ = random_candidates
+    weight = np.random.default_rng(1).uniform(0.0, 0.1, len(samples))
+    pairs = np.triu(np.outer(weight, weight), 1)
+    expected = (pairs * squareform(pdist(samples))).sum() / pairs.sum()
+    assert GaussianRidge(samples, RIDGE, sample_weight=weight).lengthscale == pytest.approx(expected)
+
+
 def test_scores_at_training_samples_are_the_fitted_values(random_candidates):
     samples, candidates = random_candidates
     model = SURE().fit(samples, candidates)

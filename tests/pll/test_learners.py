@@ -248,3 +248,48 @@ def test_a_learner_says_that_it_uses_the_sets_behind_votes():
         by_votes = PLkNN().fit(Z, mask * 3)
     assert [warning.filename for warning in caught] == [__file__]
     np.testing.assert_array_equal(by_votes.predict_proba(Z), PLkNN().fit(Z, mask).predict_proba(Z))
+
+
+# ---------------------------------------------------------------- sample weights
+
+
+@pytest.mark.parametrize("learner", [PLkNN, CLPL, LSBCMM, SURE])
+def test_a_sample_of_weight_two_is_the_sample_given_twice(learner, separated_classes):
+    samples, candidates, _ = separated_classes
+    weight = np.arange(40) % 4  # zero leaves a sample out
+    copies = np.repeat(np.arange(40), weight)
+    weighted = learner().fit(samples, candidates, sample_weight=weight)
+    copied = learner().fit(samples[copies], candidates[copies])
+    new = np.random.default_rng(1).normal(size=(50, 4))
+    np.testing.assert_allclose(weighted.predict_proba(new), copied.predict_proba(new), atol=1e-7)
+    plain = learner().fit(samples, candidates)
+    assert np.abs(weighted.predict_proba(new) - plain.predict_proba(new)).max() > 1e-3
+    ones = learner().fit(samples, candidates, sample_weight=np.ones(40, dtype=int))
+    np.testing.assert_array_equal(ones.predict_proba(new), plain.predict_proba(new))
+
+
+@pytest.mark.parametrize(("learner", "name"), [(PLAGGD, "PL-AGGD"), (GMPLL, "GM-PLL")])
+def test_methods_on_a_graph_say_why_they_cannot_weight_samples(learner, name, separated_classes):
+    samples, candidates, _ = separated_classes
+    with pytest.raises(ParameterError, match=f"{name} cannot weight samples: its graph of neighbours has no weights; "):
+        learner().fit(samples, candidates, sample_weight=np.ones(40))
+    assert not learner.supports_sample_weight
+    bags = mipl.Bags.from_list([row[None] for row in samples])
+    with pytest.raises(ParameterError, match=f"{name} cannot weight bags: its graph of neighbours has no weights; "):
+        mipl.make(name).fit(bags, candidates, sample_weight=np.ones(40))
+
+
+def test_a_bad_sample_weight_is_named(separated_classes):
+    samples, candidates, labels = separated_classes
+    model = SURE().fit(samples, candidates)
+    bad = np.where(np.arange(40) == 7, -2.0, 1.0)
+    for call in (
+        lambda weight: SURE().fit(samples, candidates, sample_weight=weight),
+        lambda weight: model.score(samples, labels, sample_weight=weight),
+    ):
+        with pytest.raises(DataError, match="sample 7 has the sample weight -2; it must be a finite number from 0 up"):
+            call(bad)
+        with pytest.raises(
+            DataError, match=r"sample_weight has shape \(3,\) .* for 40 samples; pass one number per sample"
+        ):
+            call([1, 1, 1])

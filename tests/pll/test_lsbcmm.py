@@ -61,20 +61,22 @@ def test_expectation_step_agrees_with_the_full_array_of_responsibilities(problem
     _, candidates, _ = problem
     rng = np.random.default_rng(3)
     n, q, K, alpha = len(candidates), 3, 6, 0.05
+    count = rng.uniform(0.2, 3, n)
     log_regions, concentrations = np.log(rng.dirichlet(np.ones(K), n)), rng.gamma(2.0, size=(K, q))
-    found = LSBCMM(alpha=alpha)._expect(log_regions, concentrations, candidates.astype(float))
+    found = LSBCMM(alpha=alpha)._expect(log_regions, concentrations, candidates.astype(float), count[:, None])
 
     def expected_log(a):
         return digamma(a) - digamma(a.sum(axis=1, keepdims=True))
 
     r = np.exp(log_regions[:, :, None] + expected_log(concentrations)) * candidates[:, None, :]
     r /= r.sum(axis=(1, 2), keepdims=True)
-    updated = alpha + r.sum(axis=0)
-    np.testing.assert_allclose(found.responsibilities, r.sum(axis=2))
+    updated = alpha + np.tensordot(count, r, axes=1)
+    np.testing.assert_allclose(found.responsibilities, count[:, None] * r.sum(axis=2))
     np.testing.assert_allclose(found.concentrations, updated)
     inside = r > 0
     logs = log_regions[:, :, None] + expected_log(updated)
-    bound = np.sum(r[inside] * (np.broadcast_to(logs, r.shape)[inside] - np.log(r[inside])))
+    counted = (count[:, None, None] * r)[inside]
+    bound = np.sum(counted * (np.broadcast_to(logs, r.shape)[inside] - np.log(r[inside])))
     # -KL(q(theta) || p(theta)) = E_q[log p(theta)] + entropy of q(theta)
     prior = gammaln(q * alpha) - q * gammaln(alpha) + (alpha - 1) * expected_log(updated).sum(axis=1)
     bound += np.sum(prior) + sum(dirichlet(a).entropy() for a in updated)

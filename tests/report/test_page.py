@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,15 @@ def test_the_rows_are_the_answers_doubtful_ones_first(digits):
         assert [data["names"][c] for c in ranked[:2]] == [digits.labels[i], digits.second_label[i]]
         assert set(ranked) == set(np.flatnonzero(digits.candidates[i]).tolist())
         assert np.allclose(np.array(probabilities) / 10_000, digits.posterior[i][ranked], atol=5e-5)
+
+
+def test_a_label_that_is_no_candidate_is_offered_first(digits):
+    posterior = digits.posterior.copy()
+    off = int(np.flatnonzero(~digits.candidates[0])[0])
+    posterior[0] = np.where(np.arange(len(digits.classes)) == off, 0.6, 0.4 * posterior[0])
+    data = Page(render_page(replace(digits, posterior=posterior)[:1])).data
+    assert data["rows"][0][3] == [off, *np.argsort(-digits.posterior[0], kind="stable")[: len(data["rows"][0][3]) - 1]]
+    assert len(data["rows"][0][3]) == digits.candidates[0].sum() + 1
 
 
 def test_the_figures_are_those_of_the_resolution(digits):

@@ -25,9 +25,9 @@ def problem() -> tuple[Array, Array, Array]:
     return rng.normal(size=(N, D)), rng.normal(size=(N, C)) - 2, rng.uniform(0.7, 9.2, size=(N, C))
 
 
-def cholesky_engine(X: Array, *, kernel: Any = None, nu: float = 2.5) -> CholeskyEngine:
+def cholesky_engine(X: Array, *, kernel: Any = None, nu: float = 2.5, **params: Any) -> CholeskyEngine:
     kernel = kernel or scaled_matern(nu, LENGTHSCALE, OUTPUTSCALE)
-    return _away_from_zero(CholeskyEngine(X, kernel, C, extra_noise=0.3, memory_budget=1e9, device=CPU))
+    return _away_from_zero(CholeskyEngine(X, kernel, C, extra_noise=0.3, memory_budget=1e9, device=CPU, **params))
 
 
 def cg_engine(X: Array, *, kernel: Any = None, nu: float = 2.5, **params: Any) -> ConjugateGradientEngine:

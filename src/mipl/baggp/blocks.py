@@ -1,81 +1,209 @@
-"""Blocks: consecutive bags whose features are computed, kept and summed over together.
+"""Blocks: the features of some bags, and how a fit goes through all of them.
 
 Everything that BagGP learns is a sum over bags. A step is written as *statistics*, pure functions of one block and the
-present parameters, and a *solve* that sees only their sums, taken in the order of the blocks.
+present parameters, and a *solve* that sees only their sums. Where blocks are kept and their statistics are computed is
+the affair of a *place* (`mipl.baggp.places`): this process, with or without a scratch file, or a cluster.
+
+Bags are cut into *runs* of consecutive bags, each run into one block per fold of cross-fitting, so that a fit without a
+fold is a fit to fewer blocks. The cut depends on the bags alone, and sums are taken in the order of blocks within runs
+and of runs, so that the result does not depend on the place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
+from mmap import mmap
 from operator import add
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mipl.baggp.constants import BLOCK_INSTANCES, CHUNK_ROWS
+from mipl.baggp.constants import CHUNK_ROWS, RUN_INSTANCES, SUM_FAN_IN
 
-__all__ = ["Block", "cut", "thin_product", "total", "with_log_prior"]
+__all__ = ["Block", "Blocks", "Column", "Part", "Place", "add_up", "cut", "divide", "thin_product", "tree_sum"]
 
 
-@dataclass(frozen=True)
-class Block:
-    """The features of some consecutive bags.
+class Block(NamedTuple):
+    """The features of some bags.
 
     Attributes
     ----------
     features : (n_b, R) float32
+    sums : (m_b, R) float32, of the features over each bag
     offsets : (m_b + 1,) int64, the bags as segments of the rows
-    log_prior : (m_b, q) float64
-        What is known of each bag's label: zero for a candidate, -inf for a label that is none.
+    weight : (m_b,), how often each bag counts; None for once
+    maps : the maps of a scratch file in which features and sums lie; none if they are in memory
     """
 
     features: Tensor
+    sums: Tensor
     offsets: Tensor
-    log_prior: Tensor
+    weight: Tensor | None = None
+    maps: tuple[mmap, ...] = ()
 
     @property
-    def n_bags(self) -> int:
-        """The number m_b of bags."""
-        return len(self.log_prior)
+    def row_weight(self) -> Tensor | None:
+        """How often each instance counts (n_b,), None for once."""
+        return None if self.weight is None else torch.repeat_interleave(self.weight, self.offsets.diff())
+
+
+class Part(NamedTuple):
+    """The bags of a block: their positions (m_b,) among all bags, and the fold that they belong to."""
+
+    bags: NDArray[np.int64]
+    fold: int
+
+
+class Column(NamedTuple):
+    """One value per block, by run: what the place keeps for the run, and which entries of it belong to the column."""
+
+    runs: list[Any]
+    picks: list[list[int]]
+
+    @classmethod
+    def of(cls, runs: list[list[Any]]) -> Column:
+        """All values of lists, one list per run."""
+        return cls(runs, [list(range(len(run))) for run in runs])
+
+
+class Place(Protocol):
+    """Where the blocks are."""
+
+    #: Whether a block may be changed where it lies, because nobody will ever compute it anew.
+    in_place: bool
+
+    def map(self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]) -> Column:
+        """Call a function with the entries of columns, block by block; the results stay where they were computed."""
+
+    def total(
+        self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]
+    ) -> tuple[Tensor, ...]:
+        """Sum what a function returns for every block, entry by entry."""
+
+    def join(self, function: Callable[[list[Any]], Any], column: Column) -> Column:
+        """Call a function with the list of all entries of a run; one result per run, which stays there."""
+
+    def fetch(self, column: Column) -> list[Any]:
+        """The values of a column in this process, one per block."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The blocks of a fit, or those of some folds.
+
+    Values of bags are held in the order of the blocks: those of `bags`.
+
+    Attributes
+    ----------
+    place : Place
+    features : Column of Block, or of what blocks are computed from
+    parts : per run a list of Part
+    all_weights : (m,), how often each of all bags counts, by its position; None for once
+    """
+
+    place: Place
+    features: Column
+    parts: list[list[Part]]
+    all_weights: Tensor | None = None
 
     @property
-    def candidates(self) -> Tensor:
-        """Which labels (m_b, q) are possible."""
-        return self.log_prior > -torch.inf
+    def weight(self) -> Tensor | None:
+        """How often the bags count (m,), in the order of the blocks; None for once."""
+        return None if self.all_weights is None else self.all_weights[torch.from_numpy(self.bags)]
 
     @property
-    def sizes(self) -> Tensor:
-        """Instances per bag (m_b,)."""
-        return self.offsets.diff()
+    def bags(self) -> NDArray[np.int64]:
+        """Positions (m,) of the bags among all bags, in the order of the blocks."""
+        return np.concatenate([part.bags for run in self.parts for part in run])
 
-    def select(self, bags: Tensor) -> Block:
-        """The bags of a mask (m_b,), copied."""
-        rows = torch.repeat_interleave(bags, self.sizes)
-        offsets = torch.cat([self.offsets.new_zeros(1), self.sizes[bags].cumsum(0)])
-        return Block(self.features[rows], offsets, self.log_prior[bags])
+    @property
+    def folds(self) -> list[int]:
+        """The folds that occur."""
+        return sorted({part.fold for run in self.parts for part in run})
+
+    def rows(self, values: Tensor) -> Column:
+        """Cut values (m, ...) of bags in the order of the blocks into blocks."""
+        pieces = iter(values.split([len(part.bags) for run in self.parts for part in run]))
+        return Column(
+            [[next(pieces) for _ in run] for run in self.parts], [list(range(len(run))) for run in self.parts]
+        )
+
+    def map(self, function: Callable[..., Any], *columns: Column, **shared: Any) -> Column:
+        """Call a function with the entries of columns, block by block; the results stay where they were computed."""
+        return self.place.map(function, columns, shared)
+
+    def total(self, function: Callable[..., Any], *columns: Column, **shared: Any) -> tuple[Tensor, ...]:
+        """Sum what a function returns for every block, entry by entry."""
+        return self.place.total(function, columns, shared)
+
+    def cat(self, function: Callable[..., Any], *columns: Column, **shared: Any) -> Tensor:
+        """Values (m, ...) of bags in the order of the blocks, from those that a function returns for every block."""
+        return torch.cat(self.place.fetch(self.place.map(function, columns, shared)))
+
+    def only(self, folds: Collection[int]) -> Blocks:
+        """The blocks of some folds."""
+        return self._select(lambda fold: fold in folds)
+
+    def without(self, folds: Collection[int]) -> Blocks:
+        """The blocks of all other folds."""
+        return self._select(lambda fold: fold not in folds)
+
+    def joined(self) -> Blocks:
+        """The same bags in one block per run, copied: the fewer blocks, the less time is lost on small ones."""
+        parts = [[Part(np.concatenate([part.bags for part in run]), run[0].fold)] for run in self.parts]
+        return replace(self, features=self.place.join(_join, self.features), parts=parts)
+
+    def _select(self, wanted: Callable[[int], bool]) -> Blocks:
+        chosen = [[i for i, part in enumerate(run) if wanted(part.fold)] for run in self.parts]
+        kept = [r for r, picks in enumerate(chosen) if picks]
+        features = Column(
+            [self.features.runs[r] for r in kept], [[self.features.picks[r][i] for i in chosen[r]] for r in kept]
+        )
+        return replace(self, features=features, parts=[[self.parts[r][i] for i in chosen[r]] for r in kept])
 
 
-def with_log_prior(blocks: Sequence[Block], log_prior: NDArray[np.float64]) -> list[Block]:
-    """The same blocks with other knowledge (m, q) of the labels."""
-    parts = torch.tensor(log_prior, device=blocks[0].features.device).split([block.n_bags for block in blocks])
-    return [replace(block, log_prior=part) for block, part in zip(blocks, parts, strict=True)]
+def _join(blocks: list[Block]) -> Block:
+    sizes = torch.cat([block.offsets.diff() for block in blocks])
+    weights = [block.weight for block in blocks if block.weight is not None]
+    return Block(
+        torch.cat([block.features for block in blocks]),
+        torch.cat([block.sums for block in blocks]),
+        torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]),
+        torch.cat(weights) if weights else None,
+    )
 
 
-def cut(offsets: NDArray[np.int64], instances: int = BLOCK_INSTANCES) -> list[slice]:
+def cut(offsets: NDArray[np.int64], instances: int = RUN_INSTANCES) -> list[slice]:
     """Cut bags into runs of about that many instances: slices of bags, in order."""
     run = np.maximum(offsets[1:] - 1, 0) // instances
     edges = np.concatenate([[0], np.flatnonzero(np.diff(run)) + 1, [len(run)]])
     return [slice(a, b) for a, b in pairwise(edges.tolist())]
 
 
-def total(statistics: Iterable[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
-    """Sum the statistics of all blocks entry by entry, in the order given."""
-    return reduce(lambda a, b: tuple(map(add, a, b)), statistics)
+def divide(offsets: NDArray[np.int64], folds: NDArray[np.int64], instances: int = RUN_INSTANCES) -> list[list[Part]]:
+    """Cut bags (m + 1,) into runs, and each run by the bags' folds (m,)."""
+    return [
+        [Part(run.start + np.flatnonzero(folds[run] == fold), int(fold)) for fold in np.unique(folds[run])]
+        for run in cut(offsets, instances)
+    ]
+
+
+def add_up(values: Iterable[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+    """Sum tuples of tensors entry by entry, in the order given."""
+    return reduce(lambda a, b: tuple(map(add, a, b)), values)
+
+
+def tree_sum(values: list[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+    """Sum tuples of tensors by a tree of fixed shape, as a cluster does it."""
+    while len(values) > 1:
+        values = [add_up(values[i : i + SUM_FAN_IN]) for i in range(0, len(values), SUM_FAN_IN)]
+    return values[0]
 
 
 def thin_product(features: Tensor, weights: Tensor) -> Tensor:

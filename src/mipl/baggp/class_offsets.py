@@ -17,14 +17,15 @@ from torch import Tensor
 
 from mipl.bag_posterior import label_posterior
 from mipl.baggp.constants import MIN_CLASS_SHARE, OFFSET_STEPS, OFFSET_STRENGTH
+from mipl.baggp.weights import weighted_mean
 
 __all__ = ["class_offsets"]
 
 
-def class_offsets(log_evidence: Tensor, log_prior: Tensor) -> Tensor:
-    """The offsets (q,) for log evidence (m, q) and a log prior (m, q) that is -inf off the candidates."""
+def class_offsets(log_evidence: Tensor, log_prior: Tensor, weight: Tensor | None = None) -> Tensor:
+    """The offsets (q,) for log evidence (m, q), a log prior (m, q) that is -inf off the candidates, and bag weights."""
     offset = torch.zeros_like(log_evidence[0])
     for _ in range(OFFSET_STEPS):
-        share = label_posterior(log_evidence + offset, log_prior).mean(dim=0)
+        share = weighted_mean(label_posterior(log_evidence + offset, log_prior), weight)
         offset = 0.5 * (offset - OFFSET_STRENGTH * torch.log((share * len(share)).clamp(min=MIN_CLASS_SHARE)))
     return offset

@@ -93,15 +93,29 @@ MAX_LOG_ODDS = 30.0
 #: Prior on the strength of votes: mode one, votes taken as odds as they are, and precision of the logarithm.
 PRIOR_VOTE_STRENGTH, VOTE_STRENGTH_PRECISION = 1.0, 1.0
 
+# ---------------------------------------------------------------- candidate noise
+
+#: Beta prior on the share of candidate sets that lack their label: most probably none, one in ten on average.
+CANDIDATE_NOISE_PRIOR = (1.0, 9.0)
+#: Points at which the posterior of that share is computed: rates, and scales of the log evidence (least, largest, how
+#: many), over which it is summed. Both a large scale with noise and a small one without may explain the sets.
+NOISE_RATES, NOISE_SCALES = 201, (0.03, 10.0, 30)
+#: Bags at a time in that computation.
+NOISE_BAGS = 4096
+
 # ---------------------------------------------------------------- memory and time
 
-#: Instances per block of bags: bounds the working arrays (n, q) and the kernel (n, M) of a block.
-BLOCK_INSTANCES = 32_768
+#: Instances per run of bags: bounds the working arrays (n, q) and the kernel (n, M) of its blocks.
+RUN_INSTANCES = 32_768
+#: Sums that are added up at a time, in the tree in which the sums of runs are added up.
+SUM_FAN_IN = 8
 #: Rows at a time where the features of a block are gone through, so that a piece of them stays in the cache.
 CHUNK_ROWS = 2048
 #: Rows whose features are held at a time in a prediction.
 PREDICTION_ROWS = 4096
-#: Up to this many training instances one thread is used.
-ONE_THREAD_INSTANCES = 20_000
+#: Up to this many training instances, the blocks of a fit are joined to one per run.
+JOINED_INSTANCES = 4_000
+#: With fewer training instances one thread is used: threads would wait for each other longer than they work.
+ONE_THREAD_INSTANCES = 4_000
 #: Entries of one batch of leave-one-bag-out inverses, and how far bags are padded to share a batch.
 LEAVE_OUT_ENTRIES, LEAVE_OUT_PADDING = 1 << 22, 1.25

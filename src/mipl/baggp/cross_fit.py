@@ -7,7 +7,6 @@ and read the bags of the fold as they would read new bags.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +14,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mipl.baggp.blocks import Block, total
-from mipl.baggp.constants import CHUNK_ROWS
+from mipl.baggp.blocks import Blocks, add_up
+from mipl.baggp.constants import SIGNAL_VARIANCES
 from mipl.baggp.likelihood import fit_bag_likelihood
+from mipl.baggp.low_rank import LowRank, Spectrum
+from mipl.baggp.model import Expert
 from mipl.baggp.regression import fit_bag_regression
 
 __all__ = ["HeldOut", "assign_folds", "held_out_evidence"]
@@ -30,15 +31,25 @@ class HeldOut(NamedTuple):
     likelihood: Tensor
 
 
-def assign_folds(m: int, n_folds: int, groups: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-    """A fold (m,) for each of m bags in random order; bags of one group share a fold.
+def assign_folds(
+    m: int,
+    n_folds: int,
+    random_state: np.random.Generator,
+    groups: NDArray[np.int64] | None = None,
+    weight: NDArray[np.float64] | None = None,
+) -> NDArray[np.int64]:
+    """A random fold (m,) for each of m bags, of equal sizes; bags of one group share a fold.
 
-    Groups are dealt out from the largest, each to the fold that has the fewest bags so far.
+    Groups are dealt out from the largest, each to the fold that has the fewest bags so far, counted by their weights
+    (m,).
     """
     if groups is None:
-        return np.arange(m) % n_folds
-    names, index, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    fold_of_group, filled = np.empty(len(names), dtype=np.int64), np.zeros(n_folds, dtype=np.int64)
+        folds = np.empty(m, dtype=np.int64)
+        folds[random_state.permutation(m)] = np.arange(m) % n_folds
+        return folds
+    names, index = np.unique(groups, return_inverse=True)
+    sizes = np.bincount(index, weight)
+    fold_of_group, filled = np.empty(len(names), dtype=np.int64), np.zeros(n_folds, dtype=sizes.dtype)
     for g in np.argsort(-sizes, kind="stable"):
         fold_of_group[g] = np.argmin(filled)
         filled[fold_of_group[g]] += sizes[g]
@@ -46,40 +57,42 @@ def assign_folds(m: int, n_folds: int, groups: NDArray[np.int64] | None = None) 
 
 
 def held_out_evidence(
-    blocks: Sequence[Block],
-    eigenvalues: Tensor,
-    folds: NDArray[np.int64],
+    data: LowRank,
+    log_prior: Tensor,
     signal_variance: float,
     kappa: float | None,
     background: Tensor | None = None,
+    joined: bool = False,
 ) -> HeldOut:
-    """Fit both experts without each fold (m,) and read the bags of the fold.
+    """Fit both experts without each fold and read the bags of the fold, all in the order of the blocks.
 
-    The features of all blocks have the diagonal Gram matrix `eigenvalues` (R,); those of a part of the bags do not, so
-    each fit rotates a copy of its own. The variance of the regression function is that of the fit to all bags.
+    Blocks have half-folds. Two of them are held out at a time; one, where the regression took the smaller variance,
+    because instances say little there: the more bags, the better, and a fit to three quarters of them would be so much
+    worse than that to all bags that the latter would be trusted too little.
+
+    The variance of the regression function is that of the fit to all bags. The Gram matrix of a part of the bags is not
+    diagonal as that of all bags is: the regression solves in its own basis, the likelihood does without. With `joined`
+    the blocks of each fit are joined first.
     """
-    m, q = len(folds), blocks[0].log_prior.shape[1]
-    result = HeldOut(*(torch.empty(m, q, dtype=torch.float64, device=eigenvalues.device) for _ in range(2)))
-    for fold in np.unique(folds):
-        inside = torch.tensor(folds == fold)
-        parts = inside.split([block.n_bags for block in blocks])
-        kept = [block.select(~part) for block, part in zip(blocks, parts, strict=True) if not bool(part.all())]
-        left_out = [block.select(part) for block, part in zip(blocks, parts, strict=True) if bool(part.any())]
-        values = _rotate(kept, left_out, eigenvalues)
-        regression = fit_bag_regression(kept, values, background, [signal_variance])
-        likelihood = fit_bag_likelihood(kept, values, regression.posterior, kappa, background)
+    blocks, gram = data.blocks, torch.diag(data.spectrum.values)
+    order = np.argsort(blocks.bags)
+    result = HeldOut(*(torch.empty_like(log_prior) for _ in range(2)))
+    at_a_time = 1 if signal_variance == SIGNAL_VARIANCES[0] else 2
+    for start in range(0, len(blocks.folds), at_a_time):
+        folds = blocks.folds[start : start + at_a_time]
+        kept, left_out = blocks.without(folds), blocks.only(folds)
+        if joined:
+            kept = kept.joined()
+        own = gram - add_up((data.fold_grams[fold],) for fold in folds)[0]
+        known = log_prior[_positions(order, kept)]
+        regression = fit_bag_regression(kept, Spectrum.of(own), known, background, [signal_variance])
+        diagonal, candidates = own.diagonal().clamp(min=0), known > -torch.inf
+        likelihood = fit_bag_likelihood(kept, diagonal, regression.posterior, candidates, kappa, background)
         for rows, expert in zip(result, (regression.expert, likelihood), strict=True):
-            rows[inside] = torch.cat([expert.log_evidence(expert.logits(b.features), b.offsets) for b in left_out])
+            rows[_positions(order, left_out)] = left_out.cat(Expert.read, left_out.features, expert=expert)
     return result
 
 
-def _rotate(kept: Sequence[Block], left_out: Sequence[Block], eigenvalues: Tensor) -> Tensor:
-    """Rotate the features of both in place so that the Gram matrix of `kept` is diagonal, and return it (R,)."""
-    chunks = (chunk for block in left_out for chunk in block.features.split(CHUNK_ROWS))
-    gram = torch.diag(eigenvalues) - total(((chunk.T @ chunk).double(),) for chunk in chunks)[0]
-    values, rotation = torch.linalg.eigh(gram)
-    single = rotation.to(kept[0].features.dtype)
-    for block in (*kept, *left_out):
-        for chunk in block.features.split(CHUNK_ROWS):
-            chunk.copy_(chunk @ single)
-    return values.clamp(min=0)
+def _positions(order: NDArray[np.int64], part: Blocks) -> NDArray[np.int64]:
+    """Where the bags of some blocks are among those of all blocks; `order` sorts the latter."""
+    return order[part.bags]

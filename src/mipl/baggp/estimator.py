@@ -8,24 +8,31 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor
 
-from mipl.baggp.blocks import with_log_prior
-from mipl.baggp.constants import MIN_FOLD_BAGS, ONE_THREAD_INSTANCES, PREDICTION_ROWS, TWO_FOLDS_INSTANCES
-from mipl.baggp.cross_fit import assign_folds, held_out_evidence
+from mipl.baggp.blocks import Blocks, divide
+from mipl.baggp.candidate_noise import noisy_log_prior
+from mipl.baggp.constants import (
+    JOINED_INSTANCES,
+    MIN_FOLD_BAGS,
+    ONE_THREAD_INSTANCES,
+    PREDICTION_ROWS,
+    TWO_FOLDS_INSTANCES,
+)
+from mipl.baggp.cross_fit import assign_folds
 from mipl.baggp.digests import bag_digests
-from mipl.baggp.likelihood import fit_bag_likelihood
+from mipl.baggp.learning import learn
 from mipl.baggp.low_rank import low_rank
 from mipl.baggp.model import Answer, BagModel, Expert, Stacking
-from mipl.baggp.regression import fit_bag_regression
-from mipl.baggp.stacking import default_stacking, fit_stacking, label_free, training_posterior
-from mipl.baggp.votes import fit_vote_strength, vote_log_prior
+from mipl.baggp.places import Local
+from mipl.baggp.scratch import Scratch
+from mipl.baggp.sources import in_memory
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
-from mipl.compute import limit_threads, seed_of, torch_device
-from mipl.errors import ParameterError
+from mipl.compute import free_memory, in_own_thread, seed_of, torch_device
 from mipl.features.auto import choose_features
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.nystrom import KernelMap, LandmarkKernel, principal_map
@@ -52,10 +59,17 @@ class BagGP(MIPLClassifier):
     two experts in the answer, and the rate of outlying bags of which neither knows anything, are fitted to candidate
     sets of bags that the experts have not seen (`mipl.baggp.cross_fit`, `mipl.baggp.stacking`). No true label is used
     anywhere and nothing needs to be tuned. Votes on the candidates are prior odds (`mipl.baggp.votes`); a bag of a
-    background class holds no positive instance at all; groups of bags are held out together.
+    background class holds no positive instance at all; groups of bags are held out together. With `candidate_noise` the
+    truth may be missing from a set (`mipl.baggp.candidate_noise`).
+
+    A bag of weight w (`sample_weight`) counts as w bags in every sum: in the Gram matrix, in the likelihood, in Platt
+    scaling, offsets, stacking and `label_free_score_`. With whole numbers the answers are those of a fit to copies of
+    the bags that share a group, but for rounding and for what is drawn at random: the start of the landmarks where
+    there are fewer of these than distinct instances, and the rows whose median distance is taken from 1,500 instances
+    on. The front end does not see weights.
 
     `resolve` answers for bags that the model was fitted on with `posterior_`, and for others with their probabilities
-    among the candidates.
+    among the candidates. With `candidate_noise` labels off the set get a share too.
 
     Parameters
     ----------
@@ -72,10 +86,17 @@ class BagGP(MIPLClassifier):
         How readily a bag takes more than one instance for positive; None stands for :math:`\sqrt q`.
     cross_fit : int, default=4
         Folds in which both experts are fitted anew without the bags of the fold, for the stacking and the posterior of
-        the training bags. From 200,000 instances on two folds are used. 0 saves the time, more than that of the fit
-        itself, and gives probabilities that are not calibrated.
+        the training bags. From 200,000 instances on two folds are used; twice as many folds where instances are found
+        to say little of their bag's label, so that the more bags, the better. 0 saves the time, more than that of the
+        fit itself, and gives probabilities that are not calibrated.
+    memory_budget : float, default=None
+        Bytes of features that may be kept in memory, at 4 * rank per instance; where they are more, they are kept in a
+        scratch file in the folder for temporary files. None stands for half of the memory that is free.
+    candidate_noise : float in [0, 1) or "auto", default=0.0
+        The share of candidate sets that lack the true label, among sets of two or more labels; a single label is
+        certain. "auto" estimates it from the sets and the instances alone, at the price of a second bag regression.
     random_state : int, RandomState or None, default=0
-        Seed of landmarks, filters and the order of bags.
+        Seed of landmarks, filters and folds.
     device : str, default="cpu"
         Where torch computes: "cpu", "cuda", ...
 
@@ -100,11 +121,17 @@ class BagGP(MIPLClassifier):
         The share of bags of which neither expert knows anything.
     vote_strength_ : float or None
         How far votes are believed: their logarithms are multiplied by it. None where there were none.
+    candidate_noise_ : float
+        The share of candidate sets that lack the true label, as given or as estimated.
     background_ : int or None
         The column of the background class.
     posterior_ : (m, q) array
         Posterior of the training bags' labels: the geometric mean of what models fitted without the bag say of it and
         what the model fitted to all bags says, which is as accurate as the latter and nearly as honest as the former.
+        Bags of weight zero are left out.
+    outside_ : (m,) array
+        Posterior probability that the true label of a training bag is missing from its set; zero without
+        `candidate_noise`.
     bag_digests_ : (m,) array
         By which `resolve` knows the training bags.
     label_free_score_, label_free_error_ : float or None
@@ -123,6 +150,7 @@ class BagGP(MIPLClassifier):
 
     name = "BagGP"
     citation = "this library"
+    supports_sample_weight = True
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "features": [StrOptions({"auto"}), HasMethods(["fit", "transform"])],
@@ -131,6 +159,8 @@ class BagGP(MIPLClassifier):
         "lengthscale": [Interval(Real, 0, None, closed="neither")],
         "kappa": [Interval(Real, 0, None, closed="neither"), None],
         "cross_fit": [Interval(Integral, 0, None, closed="left")],
+        "memory_budget": [Interval(Real, 0, None, closed="left"), None],
+        "candidate_noise": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")],
         "random_state": ["random_state"],
         "device": [str],
     }
@@ -144,6 +174,8 @@ class BagGP(MIPLClassifier):
         lengthscale: float = 1.0,
         kappa: float | None = None,
         cross_fit: int = 4,
+        memory_budget: float | None = None,
+        candidate_noise: float | str = 0.0,
         random_state: int | np.random.RandomState | None = 0,
         device: str = "cpu",
     ) -> None:
@@ -153,6 +185,8 @@ class BagGP(MIPLClassifier):
         self.lengthscale = lengthscale
         self.kappa = kappa
         self.cross_fit = cross_fit
+        self.memory_budget = memory_budget
+        self.candidate_noise = candidate_noise
         self.random_state = random_state
         self.device = device
 
@@ -162,53 +196,56 @@ class BagGP(MIPLClassifier):
         self._fit_supervised(bags, Supervision(candidates))
 
     def _fit_supervised(self, bags: Bags, supervision: Supervision) -> None:
-        if supervision.sample_weight is not None:
-            raise ParameterError("BagGP cannot weight bags; fit it without sample_weight")
-        with limit_threads(bags.n_instances, one_thread_up_to=ONE_THREAD_INSTANCES):
-            self._learn(bags, supervision, seed_of(self.random_state))
+        seed = seed_of(self.random_state)
+        n_threads = 1 if bags.n_instances < ONE_THREAD_INSTANCES else torch.get_num_threads()
+        with Local(n_threads, self._scratch(bags)) as place:
+            in_own_thread(lambda: self._learn(bags, supervision, seed, place), place.stop)
+        self.outside_ = np.where(supervision.candidates, 0.0, self.posterior_).sum(axis=1)
         self.bag_digests_ = bag_digests(bags, supervision.candidates)
 
-    def _learn(self, bags: Bags, supervision: Supervision, seed: int) -> None:
-        # In random order every block of bags, and every part of one, is a random sample.
-        order = np.random.default_rng(seed).permutation(len(bags))
+    def _scratch(self, bags: Bags) -> Scratch | None:
+        """A scratch file where the features of these bags are larger than what memory may hold of them."""
+        needed = 4 * self.rank * (bags.n_instances + len(bags))
+        budget = free_memory() / 2 if self.memory_budget is None else self.memory_budget
+        return Scratch() if needed > budget else None
+
+    def _learn(self, bags: Bags, supervision: Supervision, seed: int, place: Local) -> None:
+        folds = self._half_folds(bags.n_instances, supervision, seed)
+        parts = divide(bags.offsets, folds)
+
         self.features_ = self._front_end(bags, seed)
-        bags, supervision = bags[order], supervision[order]
         X = self._tensor(self.features_.fit_transform(bags.instances))
-
+        weight = row_weight = None
+        if supervision.sample_weight is not None:
+            weight, row_weight = (
+                torch.tensor(w, device=X.device)
+                for w in (supervision.sample_weight, bags.spread(supervision.sample_weight))
+            )
         generator = torch.Generator().manual_seed(seed)
-        self.lengthscale_ = self.lengthscale * median_distance(X, generator)
-        landmarks, counts = kmeans_landmarks(X, self.n_landmarks, generator)
+        self.lengthscale_ = self.lengthscale * median_distance(X, generator, weights=row_weight)
+        landmarks, counts = kmeans_landmarks(X, self.n_landmarks, generator, weights=row_weight)
         kernel_map = principal_map(landmarks, counts, self.lengthscale_, self.rank)
-        known = np.where(supervision.candidates, 0.0, -np.inf)
-        blocks, eigenvalues, kernel_map = low_rank(X, bags.offsets, known, kernel_map)
+        data = low_rank(Blocks(place, in_memory(X, bags.offsets, parts), parts, weight), kernel_map)
+        del X
 
+        order = data.blocks.bags
         self.background_ = supervision.background
-        background = self._background_mask(len(self.classes_))
-        regression = fit_bag_regression(blocks, eigenvalues, background)
-        self.vote_strength_ = None
-        if supervision.weights is not None:
-            self.vote_strength_ = fit_vote_strength(regression.log_evidence, supervision.weights)
-            blocks = with_log_prior(blocks, vote_log_prior(supervision.weights, self.vote_strength_))
-            regression = fit_bag_regression(blocks, eigenvalues, background)
-        likelihood = fit_bag_likelihood(blocks, eigenvalues, regression.posterior, self.kappa, background)
-
-        model = BagModel(regression.expert, likelihood, default_stacking())
-        posterior = regression.posterior
-        score: tuple[float | None, float | None] = (None, None)
-        n_folds = self._n_folds(bags, supervision.groups)
-        if n_folds >= 2:
-            folds = assign_folds(len(bags), n_folds, supervision.groups)
-            held_out = held_out_evidence(blocks, eigenvalues, folds, regression.signal_variance, self.kappa, background)
-            log_prior = torch.cat([block.log_prior for block in blocks])
-            model = model._replace(stacking=fit_stacking(*held_out, log_prior))
-            posterior = training_posterior(model, blocks, held_out)
-            score = label_free(model.stacking.probabilities(*held_out), log_prior)
-
+        found = learn(
+            data,
+            supervision[order],
+            self.kappa,
+            self._background_mask(len(self.classes_)),
+            self.candidate_noise,
+            cross_fit=bool(folds.any()),
+            joined=bags.n_instances <= JOINED_INSTANCES,
+        )
         self.landmarks_ = landmarks.cpu().numpy()
-        self.feature_map_ = kernel_map.T.cpu().numpy()
-        self._keep(model)
-        self.posterior_ = _numpy(posterior)[np.argsort(order)]
-        self.label_free_score_, self.label_free_error_ = score
+        self.feature_map_ = data.kernel_map.T.cpu().numpy()
+        self._keep(found.model)
+        self.vote_strength_ = found.vote_strength
+        self.candidate_noise_ = found.candidate_noise
+        self.posterior_ = _numpy(found.posterior)[np.argsort(order)]
+        self.label_free_score_, self.label_free_error_ = found.label_free
 
     def _background_mask(self, q: int) -> Tensor | None:
         """The background class as a mask (q,)."""
@@ -216,11 +253,19 @@ class BagGP(MIPLClassifier):
             return None
         return (torch.arange(q) == self.background_).to(torch_device(self.device))
 
-    def _n_folds(self, bags: Bags, groups: NDArray[np.int64] | None) -> int:
-        """The folds of cross-fitting: two for very many instances, none of a few bags, no more than groups."""
-        wanted = min(self.cross_fit, 2) if bags.n_instances > TWO_FOLDS_INSTANCES else self.cross_fit
-        n_groups = len(bags) if groups is None else len(np.unique(groups))
-        return min(wanted, len(bags) // MIN_FOLD_BAGS, n_groups)
+    def _half_folds(self, n: int, supervision: Supervision, seed: int) -> NDArray[np.int64]:
+        """The half-folds (m,) of bags with n instances; all zero where there are too few bags or groups to fold.
+
+        There are two folds for very many instances, and no more than groups.
+        """
+        m, groups, weight = len(supervision), supervision.groups, supervision.sample_weight
+        count = m if weight is None else max(m, int(weight.sum()))
+        n_groups = m if groups is None else len(np.unique(groups))
+        wanted = min(self.cross_fit, 2) if n > TWO_FOLDS_INSTANCES else self.cross_fit
+        n_folds = min(wanted, count // MIN_FOLD_BAGS, n_groups)
+        if n_folds < 2:
+            return np.zeros(m, dtype=np.int64)
+        return assign_folds(m, min(2 * n_folds, n_groups), np.random.default_rng(seed), groups, weight)
 
     def _front_end(self, bags: Bags, seed: int) -> BaseEstimator:
         if isinstance(self.features, str):
@@ -274,13 +319,20 @@ class BagGP(MIPLClassifier):
 
     def _resolve(self, bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[np.floating[Any]]:
         if self.bag_digests_ is None:
-            return super()._resolve(bags, candidates)
+            return self._among(bags, candidates)
         place = {digest: i for i, digest in enumerate(self.bag_digests_.tolist())}
         trained = np.array([place.get(digest, -1) for digest in bag_digests(bags, candidates).tolist()])
         known = self.posterior_[trained]
         if (trained >= 0).all():
             return known
-        return np.where((trained >= 0)[:, None], known, super()._resolve(bags, candidates))
+        return np.where((trained >= 0)[:, None], known, self._among(bags, candidates))
+
+    def _among(self, bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[np.floating[Any]]:
+        """Posterior (m, q) of the labels of bags that were not trained on, given their candidate sets."""
+        if self.candidate_noise_ == 0:
+            return super()._resolve(bags, candidates)
+        log_prior = noisy_log_prior(np.where(candidates, 0.0, -np.inf), self.candidate_noise_)
+        return softmax(np.log(self._predict_proba(bags)) + log_prior, axis=1)
 
     def _predict_instances(self, bags: Bags) -> NDArray[np.floating[Any]]:
         model = self._model()

@@ -6,21 +6,28 @@ by the model that was fitted without B is
 .. math:: f_B^{(-B)} = y_B - (I - U_B U_B^\top)^{-1} (y_B - f_B).
 
 The inverses depend on the features and the noise only: they are formed once, for bags of similar size together, and
-applied to any targets. A bag with more instances than features is inverted in feature space (Woodbury).
+applied to any targets. A bag with more instances than features is inverted in feature space (Woodbury): a long bag
+costs memory and time as its features do, not as a matrix between all pairs of its instances would.
+
+A bag of weight w in the fit has its rows counted w times in y and in the curvature. Of a weight above one, one bag is
+left out and w - 1 stay, as of a bag that is given twice; of a smaller one all. With :math:`\min(w, 1)\, U_B U_B^\top`
+in the place of :math:`U_B U_B^\top` the formula is the same.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from mipl.baggp.blocks import Block
 from mipl.baggp.constants import LEAVE_OUT_ENTRIES, LEAVE_OUT_PADDING
+from mipl.baggp.low_rank import Spectrum, gram
 
-__all__ = ["BagLeaveOut"]
+__all__ = ["BagLeaveOut", "leave_out_factors"]
 
 
 class _Batch(NamedTuple):
@@ -31,56 +38,70 @@ class _Batch(NamedTuple):
 
 
 class _Long(NamedTuple):
-    """A bag longer than the features are many: its rows, U_B and the Cholesky factor of I - U_B' U_B."""
+    """A bag longer than the features are many: its rows, and the inverse (R, R) of the others' Gram plus noise."""
 
     span: slice
-    U: Tensor
-    factor: Tensor
+    inverse: Tensor
 
 
-class BagLeaveOut:
-    r"""The inverses :math:`(I - U_B U_B^\top)^{-1}` of all bags of a block.
+class BagLeaveOut(NamedTuple):
+    r"""The inverses :math:`(I - U_B U_B^\top)^{-1}` of all bags of a block."""
 
-    Parameters
-    ----------
-    features : (n, R)
-    scale : (R,)
-        U = features * scale.
-    offsets : (m + 1,)
-    """
+    batches: list[_Batch]
+    long: list[_Long]
 
-    def __init__(self, features: Tensor, scale: Tensor, offsets: Tensor) -> None:
-        self._batches: list[_Batch] = []
-        self._long: list[_Long] = []
-        n, rank = features.shape
-        padded = torch.cat([features, features.new_zeros(1, rank)])
-        scale = scale.to(features.dtype)
-        sizes = offsets.diff()
-        for bags, size in _batches(sizes, rank):
-            within = torch.arange(size, device=features.device)
-            rows = torch.where(within < sizes[bags, None], offsets[bags, None] + within, n)
-            U = padded[rows].mul_(scale)
-            H = torch.eye(size, dtype=torch.float64, device=features.device) - torch.bmm(U, U.mT).double()
-            # Padding rows of U are zero, so their rows of H are those of the identity.
-            inverse = torch.cholesky_inverse(torch.linalg.cholesky(H))
-            self._batches.append(_Batch(rows, inverse.to(features.dtype)))
-        for bag in torch.nonzero(sizes > rank).flatten().tolist():
-            span = slice(int(offsets[bag]), int(offsets[bag + 1]))
-            U = features[span].double() * scale
-            factor = torch.linalg.cholesky(torch.eye(rank, dtype=U.dtype, device=U.device) - U.T @ U)
-            self._long.append(_Long(span, U, factor))
-
-    def predict(self, targets: Tensor, fitted: Tensor) -> Tensor:
-        """Leave-one-bag-out predictions (n, k) from targets (n, k) and the full model's fit (n, k)."""
+    def predict(self, features: Tensor, targets: Tensor, fitted: Tensor) -> Tensor:
+        """Leave-one-bag-out predictions (n, k) from features (n, R), targets (n, k) and the full model's fit (n, k)."""
         residual = targets - fitted
         padded = torch.cat([residual, residual.new_zeros(1, residual.shape[1])])
         solved = torch.empty_like(padded)
-        for rows, inverse in self._batches:
+        for rows, inverse in self.batches:
             solved[rows] = torch.bmm(inverse, padded[rows])
-        for span, U, factor in self._long:
-            r = residual[span].double()
-            solved[span] = (r + U @ torch.cholesky_solve(U.T @ r, factor)).to(residual.dtype)
+        for span, inverse in self.long:
+            r = residual[span]
+            inner = inverse @ (features[span].T @ r).double()
+            solved[span] = r + features[span] @ inner.to(r.dtype)
         return targets - solved[:-1]
+
+
+def leave_out_factors(block: Block, spectrum: Spectrum, noises: Sequence[float]) -> list[BagLeaveOut]:
+    """The inverses of a block at several noises, from one pass over its features; the spectrum is of all blocks."""
+    features, offsets = block.features, block.offsets
+    n, rank = features.shape
+    sizes = offsets.diff()
+    padded = torch.cat([features, features.new_zeros(1, rank)])
+    rotation = None if spectrum.vectors is None else spectrum.vectors.to(features.dtype)
+    scales = [(spectrum.values + noise).rsqrt().to(features.dtype) for noise in noises]
+    root = None if block.weight is None else block.weight.clamp(max=1).sqrt().to(features.dtype)
+    result = [BagLeaveOut([], []) for _ in noises]
+    for bags, size in _batches(sizes, rank):
+        within = torch.arange(size, device=features.device)
+        rows = torch.where(within < sizes[bags, None], offsets[bags, None] + within, n)
+        Phi = padded[rows] if rotation is None else padded[rows] @ rotation
+        if root is not None:
+            Phi = Phi * root[bags, None, None]
+        one = torch.eye(size, dtype=torch.float64, device=features.device)
+        for scale, factors in zip(scales, result, strict=True):
+            U = Phi * scale
+            # Padding rows of U are zero, so their rows of the matrix are those of the identity.
+            inverse = torch.cholesky_inverse(torch.linalg.cholesky(one - torch.bmm(U, U.mT).double()))
+            factors.batches.append(_Batch(rows, inverse.to(features.dtype)))
+    for bag in torch.nonzero(sizes > rank).flatten().tolist():
+        span = slice(int(offsets[bag]), int(offsets[bag + 1]))
+        (own,) = gram(block._replace(features=features[span], weight=None))
+        share = 1.0 if block.weight is None else min(float(block.weight[bag]), 1.0)
+        for noise, factors in zip(noises, result, strict=True):
+            rest = _gram_matrix(spectrum) - share * own
+            rest.diagonal().add_(noise)
+            inverse = share * torch.cholesky_inverse(torch.linalg.cholesky(rest))
+            factors.long.append(_Long(span, inverse))
+    return result
+
+
+def _gram_matrix(spectrum: Spectrum) -> Tensor:
+    if spectrum.vectors is None:
+        return torch.diag(spectrum.values)
+    return (spectrum.vectors * spectrum.values) @ spectrum.vectors.T
 
 
 def _batches(sizes: Tensor, rank: int) -> Iterator[tuple[Tensor, int]]:

@@ -10,6 +10,7 @@ Instances have logits :math:`f_j = W^\top \phi_j + \beta` over q classes and "ne
 
 where :math:`\kappa > 1` lets a bag hold more than the one positive instance that the likelihood would settle for. The
 gradient with respect to f is :math:`p - [R, 1 - \sum_c R_c]`, R being the instance posterior of `mipl.bag_posterior`.
+A bag's weight multiplies its term of the sum.
 
 The mode is found by L-BFGS in coordinates in which the curvature at W = 0 is nearly the identity, in stages: first with
 the label posterior held at the prior, so that instances are learnt from the prior's answer; then on J, with wider and
@@ -38,7 +39,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.bag_posterior import bag_evidence, instance_posterior, label_posterior, spread
-from mipl.baggp.blocks import Block, thin_product, total
+from mipl.baggp.blocks import Block, Blocks, Column, thin_product
 from mipl.baggp.class_offsets import class_offsets
 from mipl.baggp.constants import (
     EXPECTED_POSITIVE_SHARE,
@@ -49,35 +50,54 @@ from mipl.baggp.constants import (
     Stage,
 )
 from mipl.baggp.model import Expert
+from mipl.baggp.weights import weigh
 from mipl.lbfgs import minimize_lbfgs
 
 __all__ = ["LabelPrior", "fit_bag_likelihood", "likelihood_statistics"]
 
 
 def fit_bag_likelihood(
-    blocks: Sequence[Block],
-    eigenvalues: Tensor,
+    blocks: Blocks,
+    gram_diagonal: Tensor,
     prior: Tensor,
+    candidates: Tensor,
     kappa: float | None = None,
     background: Tensor | None = None,
     stages: Sequence[Stage] = STAGES,
 ) -> Expert:
-    """Fit to blocks whose features have the diagonal Gram matrix `eigenvalues` (R,), with a label prior (m, q)."""
+    """Fit to blocks whose features have a nearly diagonal Gram matrix.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Bags in the order of the prior.
+    gram_diagonal : (R,)
+        Of the Gram matrix. Where this is not quite diagonal, as that of a part of the bags is not, the search for the
+        mode takes a few more steps, and moderation is a little less exact.
+    prior : (m, q)
+        Of the bags' labels, zero off the candidates.
+    candidates : (m, q) bool
+        Which labels are possible, be their prior ever so small.
+    kappa : float, default=None
+        How readily a bag takes more than one instance for positive; None stands for the square root of q.
+    background : (q,) bool, default=None
+        The class that no instance carries.
+    stages : sequence of Stage, default=STAGES
+        What is done one after the other.
+    """
     q = prior.shape[1]
     log_kappa = math.log(math.sqrt(q) if kappa is None else kappa)
     bias = _bias(q, background).to(prior.device)
-    candidates = torch.cat([block.candidates for block in blocks])
     log_prior = torch.where(candidates, torch.log(prior.clamp(min=MIN_PRIOR)), -torch.inf)
     offset = torch.zeros(q, dtype=torch.float64, device=prior.device)
-    weights = torch.zeros(len(eigenvalues), q + 1, dtype=torch.float64, device=prior.device)
+    weights = torch.zeros(len(gram_diagonal), q + 1, dtype=torch.float64, device=prior.device)
     for stage in stages:
-        priors = _label_priors(torch.softmax(log_prior + offset, dim=1), blocks)
-        weights = _mode(blocks, priors, eigenvalues, weights, bias, log_kappa, background, stage)
-        expert = _expert(weights, bias, log_kappa, background, eigenvalues, stage, blocks)
-        offset = class_offsets(
-            torch.cat([expert.log_evidence(expert.logits(block.features), block.offsets) for block in blocks]),
-            log_prior,
-        )
+        now = torch.softmax(log_prior + offset, dim=1)
+        priors = blocks.map(LabelPrior.of, blocks.rows(now), blocks.rows(candidates))
+        weights = _mode(blocks, priors, gram_diagonal, weights, bias, log_kappa, background, stage)
+        expert = _expert(weights, bias, log_kappa, background, gram_diagonal, stage, blocks)
+        evidence = blocks.cat(Expert.read, blocks.features, expert=expert)
+        offset = class_offsets(evidence, log_prior, blocks.weight)
     return expert._replace(class_offset=offset)
 
 
@@ -95,9 +115,9 @@ def _expert(
     bias: Tensor,
     log_kappa: float,
     background: Tensor | None,
-    eigenvalues: Tensor,
+    gram_diagonal: Tensor,
     stage: Stage,
-    blocks: Sequence[Block],
+    blocks: Blocks,
 ) -> Expert:
     """The expert at weights (R, q + 1) and biases (q + 1,), kappa included, moderated, without class offsets."""
     mode = Expert(
@@ -106,15 +126,22 @@ def _expert(
         class_offset=torch.zeros_like(bias[:-1]),
         background=background,
     )
-    positives = sum(float(torch.sigmoid(mode.logits(block.features).logsumexp(dim=1)).sum()) for block in blocks)
-    information = (positives / sum(len(block.features) for block in blocks)) ** 2 / 2
-    return mode._replace(variance=1 / (information * eigenvalues + 1 / stage.variance))
+    positives, instances = blocks.total(_positives, blocks.features, expert=mode)
+    information = float(positives / instances) ** 2 / 2
+    return mode._replace(variance=1 / (information * gram_diagonal + 1 / stage.variance))
+
+
+def _positives(block: Block, expert: Expert) -> tuple[Tensor, Tensor]:
+    """How many instances of a block are positive, as expected by an expert, of how many, both by weight."""
+    positive, weight = torch.sigmoid(expert.logits(block.features).logsumexp(dim=1)), block.row_weight
+    count = torch.tensor(len(positive), dtype=torch.float64) if weight is None else weight.sum()
+    return weigh(positive, weight).sum(), count
 
 
 def _mode(
-    blocks: Sequence[Block],
-    priors: Sequence[LabelPrior],
-    eigenvalues: Tensor,
+    blocks: Blocks,
+    priors: Column,
+    gram_diagonal: Tensor,
     start: Tensor,
     bias: Tensor,
     log_kappa: float,
@@ -122,17 +149,15 @@ def _mode(
     stage: Stage,
 ) -> Tensor:
     """The most probable weights (R, q + 1) of a stage."""
+    fixed = {"bias": bias, "log_kappa": log_kappa, "hold_prior": stage.hold_prior, "background": background}
 
     def objective(weights: Tensor) -> tuple[Tensor, Tensor]:
-        value, gradient = total(
-            likelihood_statistics(block, prior, weights, bias, log_kappa, stage.hold_prior, background)
-            for block, prior in zip(blocks, priors, strict=True)
-        )
+        value, gradient = blocks.total(likelihood_statistics, blocks.features, priors, weights=weights, **fixed)
         penalty = (weights * weights).sum() / (2 * stage.variance)
         return value + penalty, gradient + weights / stage.variance
 
     # In the coordinates V, W = whitening * V, the curvature at zero weights is nearly the identity.
-    whitening = (eigenvalues / len(bias) + 1 / stage.variance).rsqrt()[:, None]
+    whitening = (gram_diagonal / len(bias) + 1 / stage.variance).rsqrt()[:, None]
 
     def whitened(V: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         value, gradient = objective(torch.from_numpy(V).to(start.device) * whitening)
@@ -165,11 +190,6 @@ class LabelPrior(NamedTuple):
         return cls(columns, torch.where(is_candidate[:, :k].bool(), probability, 0.0))
 
 
-def _label_priors(prior: Tensor, blocks: Sequence[Block]) -> list[LabelPrior]:
-    parts = prior.split([block.n_bags for block in blocks])
-    return [LabelPrior.of(p, block.candidates) for p, block in zip(parts, blocks, strict=True)]
-
-
 def likelihood_statistics(
     block: Block,
     prior: LabelPrior,
@@ -189,17 +209,18 @@ def likelihood_statistics(
     evidence = bag_evidence(logits, block.offsets, None if background is None else background[prior.columns])
     if hold_prior:
         posterior = prior.probability
-        log_likelihood = (posterior * evidence.log_evidence).sum()
+        log_likelihood = weigh(posterior * evidence.log_evidence, block.weight).sum()
     else:
         log_prior = torch.log(prior.probability)
         posterior = label_posterior(evidence.log_evidence, log_prior)
-        log_likelihood = torch.logsumexp(evidence.log_evidence + log_prior, dim=1).sum()
+        log_likelihood = weigh(torch.logsumexp(evidence.log_evidence + log_prior, dim=1), block.weight).sum()
     R = instance_posterior(logits, evidence, posterior, block.offsets)  # (n, k)
     log_p = torch.log_softmax(f, dim=1)
-    log_negative = log_p[:, -1].sum()
+    row_weight = block.row_weight
+    log_negative = weigh(log_p[:, -1], row_weight).sum()
     residual = log_p.exp_()
     residual.scatter_add_(1, columns, -R)
     residual[:, -1] -= 1 - R.sum(dim=1)
     # The long side last: BLAS is ten times slower on features' @ residual.
-    gradient = (residual.T.to(block.features.dtype) @ block.features).T.double()
+    gradient = (weigh(residual, row_weight).T.to(block.features.dtype) @ block.features).T.double()
     return -log_likelihood - log_negative, gradient

@@ -2,58 +2,120 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from torch import Tensor
 
-from mipl.baggp.blocks import Block, cut, total
-from mipl.baggp.constants import BLOCK_INSTANCES, CHUNK_ROWS
+from mipl.bag_posterior import segment_sum
+from mipl.baggp.blocks import Block, Blocks, add_up
+from mipl.baggp.constants import CHUNK_ROWS
+from mipl.baggp.sources import Source
+from mipl.baggp.weights import weigh
 from mipl.gp.nystrom import KernelMap
 
-__all__ = ["LowRank", "low_rank"]
+__all__ = ["LowRank", "Spectrum", "gram", "low_rank"]
+
+
+class Spectrum(NamedTuple):
+    """A Gram matrix (R, R) as vectors @ diag(values) @ vectors.T.
+
+    Attributes
+    ----------
+    values : (R,)
+    vectors : (R, R), or None where the Gram matrix is diagonal
+    """
+
+    values: Tensor
+    vectors: Tensor | None = None
+
+    @classmethod
+    def of(cls, gram: Tensor) -> Spectrum:
+        """Diagonalise a Gram matrix."""
+        values, vectors = torch.linalg.eigh(gram)
+        return cls(values.clamp(min=0), vectors)
+
+    def solve(self, right: Tensor, noise: float) -> Tensor:
+        """The solution (R, k) of (Gram + noise) x = right."""
+        if self.vectors is None:
+            return right / (self.values + noise)[:, None]
+        return self.vectors @ ((self.vectors.T @ right) / (self.values + noise)[:, None])
 
 
 class LowRank(NamedTuple):
-    """Blocks of features (n_b, R) whose Gram matrix over all blocks is diag(eigenvalues), and the map to them."""
+    """Features of bags, and their Gram matrices.
 
-    blocks: list[Block]
-    eigenvalues: Tensor
+    Attributes
+    ----------
+    blocks : Blocks, of features (n_b, R)
+    spectrum : Spectrum, of the diagonal Gram matrix of all blocks
+    fold_grams : per fold the Gram matrix (R, R) of its blocks
+    kernel_map : KernelMap, to these features
+    """
+
+    blocks: Blocks
+    spectrum: Spectrum
+    fold_grams: dict[int, Tensor]
     kernel_map: KernelMap
 
 
-def low_rank(
-    X: Tensor,
-    offsets: NDArray[np.int64],
-    log_prior: NDArray[np.float64],
-    kernel_map: KernelMap,
-    block_instances: int = BLOCK_INSTANCES,
-) -> LowRank:
-    """Compute features of instances (n, d) in bags (m + 1,) and rotate them, and the map, to a diagonal Gram matrix.
+def low_rank(rows: Blocks, kernel_map: KernelMap, front_end: BaseEstimator | None = None) -> LowRank:
+    """Compute features of rows and rotate them, and the map, to a diagonal Gram matrix.
 
-    Only (n, R) features are ever kept; the kernel with the landmarks is computed piece by piece.
+    Parameters
+    ----------
+    rows : Blocks
+        Of `mipl.baggp.sources`: where the instances of each block come from.
+    kernel_map : KernelMap
+        From instances to features; only (n, R) features are ever kept, the kernel with the landmarks is computed piece
+        by piece.
+    front_end : fitted transformer, default=None
+        From raw instances to the space of the kernel; None where they are there already.
     """
-    blocks = [_block(X, offsets, log_prior, bags, kernel_map) for bags in cut(offsets, block_instances)]
-    eigenvalues, rotation = torch.linalg.eigh(_gram([block.features for block in blocks]))
-    rotation = rotation.to(X.dtype)
-    for block in blocks:
-        for chunk in block.features.split(CHUNK_ROWS):
-            chunk.copy_(chunk @ rotation)
-    return LowRank(blocks, eigenvalues.clamp(min=0), kernel_map._replace(T=kernel_map.T @ rotation))
+    columns = [rows.features] if rows.weight is None else [rows.features, rows.rows(rows.weight)]
+    features = rows.map(_block, *columns, kernel_map=kernel_map, front_end=front_end)
+    blocks = replace(rows, features=features)
+    grams = {fold: _total_gram(blocks, fold) for fold in blocks.folds}
+    values, vectors = torch.linalg.eigh(add_up((gram,) for gram in grams.values())[0])
+    rotation = vectors.to(kernel_map.T.dtype)
+    rotated = blocks.map(_rotate, features, rotation=rotation, in_place=rows.place.in_place)
+    return LowRank(
+        replace(rows, features=rotated),
+        Spectrum(values.clamp(min=0)),
+        {fold: vectors.T @ gram @ vectors for fold, gram in grams.items()},
+        kernel_map._replace(T=kernel_map.T @ rotation),
+    )
 
 
-def _gram(features: Sequence[Tensor]) -> Tensor:
-    """The Gram matrix (R, R) of the features of all blocks; products of short chunks are summed in double precision."""
-    chunks = (chunk for block in features for chunk in block.split(CHUNK_ROWS))
-    return total(((chunk.T @ chunk).double(),) for chunk in chunks)[0]
+def _total_gram(blocks: Blocks, fold: int) -> Tensor:
+    chosen = blocks.only([fold])
+    return chosen.total(gram, chosen.features)[0]
 
 
 def _block(
-    X: Tensor, offsets: NDArray[np.int64], log_prior: NDArray[np.float64], bags: slice, kernel_map: KernelMap
+    source: Source, weight: Tensor | None = None, *, kernel_map: KernelMap, front_end: BaseEstimator | None
 ) -> Block:
-    edges = torch.tensor(offsets[bags.start : bags.stop + 1])
-    rows = X[int(edges[0]) : int(edges[-1])]
-    return Block(kernel_map(rows), (edges - edges[0]).to(X.device), torch.tensor(log_prior[bags], device=X.device))
+    X, offsets = source.read()
+    if front_end is not None:
+        X = torch.tensor(np.asarray(front_end.transform(X), dtype=np.float32), device=kernel_map.T.device)
+    features = kernel_map(X)
+    return Block(features, segment_sum(features, offsets), offsets, weight)
+
+
+def gram(block: Block) -> tuple[Tensor, ...]:
+    """The Gram matrix (R, R) of a block, by weight; products of short chunks are summed in double precision."""
+    chunks = block.features.split(CHUNK_ROWS)
+    rows = block.row_weight
+    weights = [None] * len(chunks) if rows is None else rows.split(CHUNK_ROWS)
+    return add_up(((chunk.T @ weigh(chunk, weight)).double(),) for chunk, weight in zip(chunks, weights, strict=True))
+
+
+def _rotate(block: Block, rotation: Tensor, in_place: bool) -> Block:
+    target = block if in_place else block._replace(features=block.features.clone(), sums=block.sums.clone())
+    for chunk in target.features.split(CHUNK_ROWS):
+        chunk.copy_(chunk @ rotation)
+    target.sums.copy_(segment_sum(target.features, target.offsets))
+    return target

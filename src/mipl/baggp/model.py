@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.bag_posterior import bag_evidence, instance_posterior
-from mipl.baggp.blocks import thin_product
+from mipl.baggp.blocks import Block, thin_product
 from mipl.baggp.constants import CHUNK_ROWS, MAX_LOG_ODDS
 
 __all__ = ["Answer", "BagModel", "Expert", "Stacking"]
@@ -59,6 +59,11 @@ class Expert(NamedTuple):
         weights = self.variance.to(features.dtype)
         v = torch.cat([chunk.square() @ weights for chunk in features.split(CHUNK_ROWS)]).double()
         return g / torch.sqrt(1 + math.pi / 8 * v)[:, None]
+
+    @staticmethod
+    def read(block: Block, expert: Expert) -> Tensor:
+        """Log evidence (m_b, q) of the labels of a block's bags."""
+        return expert.log_evidence(expert.logits(block.features), block.offsets)
 
     def log_evidence(self, logits: Tensor, offsets: Tensor) -> Tensor:
         """Log evidence (m, q) of the labels of bags, class offsets included, from instance logits (n, q)."""
@@ -116,6 +121,11 @@ class BagModel(NamedTuple):
         second = self.likelihood.log_evidence(logits[1], offsets)
         share = self.stacking.second_share
         return Answer((1 - share) * logits[0] + share * logits[1], self.stacking.probabilities(first, second))
+
+    @staticmethod
+    def read(block: Block, model: BagModel) -> Tensor:
+        """Probabilities (m_b, q) of the labels of a block's bags."""
+        return model.answer(model.logits(block.features), block.offsets).probabilities
 
     def logits(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Instance logits (n, q) of both experts."""

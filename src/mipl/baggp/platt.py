@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from mipl.baggp.blocks import total
+from mipl.baggp.blocks import Block, Blocks, Column
 from mipl.baggp.constants import MIN_SCORE_VARIANCE, PLATT_MAX_STEP, PLATT_RIDGE, PLATT_STEPS, PLATT_TOLERANCE
+from mipl.baggp.weights import weigh
 
 __all__ = ["PlattScaling", "fit_platt", "score_moments"]
 
@@ -25,20 +25,22 @@ class PlattScaling(NamedTuple):
         return self.intercept + self.slope * scores.double()
 
 
-def fit_platt(scores: Sequence[Tensor], targets: Sequence[Tensor]) -> PlattScaling:
+def fit_platt(blocks: Blocks, scores: Column, targets: Column) -> PlattScaling:
     """Fit sigmoid(intercept + slope * score) to soft targets by maximum likelihood.
 
     Parameters
     ----------
-    scores, targets : per block (n_b, q), targets in [0, 1]
-        Scores are standardised first; a small ridge on the slope keeps separable classes finite.
+    blocks : Blocks
+        Whose scores these are.
+    scores, targets : Column of (n_b, q)
+        Targets are in [0, 1]. Scores are standardised first; a small ridge on the slope keeps separable classes finite.
     """
-    count, mean, deviation = score_moments(scores)
-    share = total((t.sum(dim=0, dtype=torch.float64),) for t in targets)[0] / count
+    count, mean, deviation = score_moments(blocks, scores)
+    share = blocks.total(_sum, blocks.features, targets)[0] / count
     a, b = torch.logit(share.clamp(1e-9, 1 - 1e-9)), torch.zeros_like(share)
     for _ in range(PLATT_STEPS):
-        sums = (_newton_sums(s, t, a, b, mean, deviation) for s, t in zip(scores, targets, strict=True))
-        ga, gb, haa, hab, hbb = total(sums)
+        sums = blocks.total(_newton_sums, blocks.features, scores, targets, a=a, b=b, mean=mean, deviation=deviation)
+        ga, gb, haa, hab, hbb = sums
         gb, haa, hbb = gb + PLATT_RIDGE * count * b, haa + PLATT_RIDGE * count, hbb + PLATT_RIDGE * count
         determinant = haa * hbb - hab * hab
         step_a, step_b = (hbb * ga - hab * gb) / determinant, (haa * gb - hab * ga) / determinant
@@ -51,24 +53,30 @@ def fit_platt(scores: Sequence[Tensor], targets: Sequence[Tensor]) -> PlattScali
     return PlattScaling(a - slope * mean, slope)
 
 
-def score_moments(scores: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-    """The number of instances, and mean and standard deviation (q,), (q,) of their scores."""
-    count, first, second = total(_moments(s) for s in scores)
+def score_moments(blocks: Blocks, scores: Column) -> tuple[Tensor, Tensor, Tensor]:
+    """The number of instances, by weight, and mean and standard deviation (q,), (q,) of their scores."""
+    count, first, second = blocks.total(_moments, blocks.features, scores)
     mean = first / count
     return count, mean, (second / count - mean * mean).clamp(min=MIN_SCORE_VARIANCE).sqrt()
 
 
-def _moments(scores: Tensor) -> tuple[Tensor, ...]:
-    scores = scores.double()
-    return torch.tensor(len(scores), dtype=torch.float64), scores.sum(dim=0), (scores * scores).sum(dim=0)
+def _sum(block: Block, values: Tensor) -> tuple[Tensor, ...]:
+    return (weigh(values, block.row_weight).sum(dim=0, dtype=torch.float64),)
+
+
+def _moments(block: Block, scores: Tensor) -> tuple[Tensor, ...]:
+    scores, weight = scores.double(), block.row_weight
+    count = torch.tensor(len(scores), dtype=torch.float64) if weight is None else weight.sum()
+    return count, weigh(scores, weight).sum(dim=0), weigh(scores * scores, weight).sum(dim=0)
 
 
 def _newton_sums(
-    scores: Tensor, targets: Tensor, a: Tensor, b: Tensor, mean: Tensor, deviation: Tensor
+    block: Block, scores: Tensor, targets: Tensor, a: Tensor, b: Tensor, mean: Tensor, deviation: Tensor
 ) -> tuple[Tensor, ...]:
     """Gradient and Hessian of the negative log likelihood with respect to (a, b), each (q,)."""
     x = (scores.double() - mean) / deviation
     p = torch.sigmoid(a + b * x)
-    error, weight = p - targets, p * (1 - p)
+    count = block.row_weight
+    error, weight = weigh(p - targets, count), weigh(p * (1 - p), count)
     wx = weight * x
     return error.sum(dim=0), (error * x).sum(dim=0), weight.sum(dim=0), wx.sum(dim=0), (wx * x).sum(dim=0)

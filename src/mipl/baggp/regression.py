@@ -13,6 +13,8 @@ How much an instance's place can say of its bag's label differs from data to dat
 regression function relative to the targets' noise, :math:`\frac1q (1 - \frac1q)`. A small and a large one are tried.
 The large one is taken only if the candidate sets of left-out bags, whose probability needs no label, are more probable
 under it by two standard errors.
+
+A bag of weight w counts as w bags in every sum and mean; what is left out of a fit is one bag (`mipl.baggp.leave_out`).
 """
 
 from __future__ import annotations
@@ -28,11 +30,10 @@ from mipl.bag_posterior import (
     bag_evidence,
     instance_posterior,
     label_posterior,
-    segment_sum,
     set_log_likelihood,
     spread,
 )
-from mipl.baggp.blocks import Block, thin_product, total
+from mipl.baggp.blocks import Block, Blocks, Column, thin_product
 from mipl.baggp.class_offsets import class_offsets
 from mipl.baggp.constants import (
     CLEARLY_BETTER,
@@ -42,9 +43,11 @@ from mipl.baggp.constants import (
     START_SLOPE,
     TEMPERING,
 )
-from mipl.baggp.leave_out import BagLeaveOut
+from mipl.baggp.leave_out import BagLeaveOut, leave_out_factors
+from mipl.baggp.low_rank import Spectrum
 from mipl.baggp.model import Expert
 from mipl.baggp.platt import PlattScaling, fit_platt, score_moments
+from mipl.baggp.weights import mean_and_error, weigh, weighted_mean
 
 __all__ = ["BagRegression", "fit_bag_regression"]
 
@@ -55,7 +58,7 @@ class BagRegression(NamedTuple):
     Attributes
     ----------
     expert : Expert, for bags that were not in the training set
-    posterior : (m, q), leave-one-bag-out posterior of the training bags' labels
+    posterior : (m, q), leave-one-bag-out posterior of the training bags' labels, in the order of the blocks
     log_evidence : (m, q), leave-one-bag-out log evidence of the training bags, class offsets included, all classes
     signal_variance : float, the variance of the regression function that was taken
     """
@@ -67,127 +70,116 @@ class BagRegression(NamedTuple):
 
 
 def fit_bag_regression(
-    blocks: Sequence[Block],
-    eigenvalues: Tensor,
+    blocks: Blocks,
+    spectrum: Spectrum,
+    log_prior: Tensor,
     background: Tensor | None = None,
     variances: Sequence[float] = SIGNAL_VARIANCES,
 ) -> BagRegression:
-    """Fit to blocks whose features have the diagonal Gram matrix `eigenvalues` (R,), at the best of the `variances`.
+    """Fit to blocks with this Gram spectrum and to what is known of labels (m, q), at the best of the `variances`.
 
     These are in ascending order; a larger one must be clearly better than those before it.
     """
-    log_prior = torch.cat([block.log_prior for block in blocks])
-    bag_sums = [segment_sum(block.features, block.offsets) for block in blocks]  # (m_b, R) each
-    best, *others = (_fit(blocks, bag_sums, eigenvalues, background, variance) for variance in variances)
+    best, *others = (_fit(blocks, spectrum, log_prior, background, variance) for variance in variances)
     for other in others:
-        gain = _best_tempered(other.log_evidence, log_prior) - _best_tempered(best.log_evidence, log_prior)
-        error = float(gain.std(correction=0)) / math.sqrt(len(gain))
-        if float(gain.mean()) > CLEARLY_BETTER * error:
+        gain = _best_tempered(other, log_prior, blocks.weight) - _best_tempered(best, log_prior, blocks.weight)
+        mean, error = mean_and_error(gain, blocks.weight)
+        if mean > CLEARLY_BETTER * error:
             best = other
     return best
 
 
-def _best_tempered(log_evidence: Tensor, log_prior: Tensor) -> Tensor:
+def _best_tempered(found: BagRegression, log_prior: Tensor, weight: Tensor | None) -> Tensor:
     """Log probability (m,) of the candidate sets (m, q), the evidence (m, q) tempered as suits it best."""
-    tempered = [set_log_likelihood(weight * log_evidence, log_prior) for weight in TEMPERING]
-    return max(tempered, key=lambda scores: float(scores.mean()))
+    tempered = [set_log_likelihood(factor * found.log_evidence, log_prior) for factor in TEMPERING]
+    return max(tempered, key=lambda scores: float(weighted_mean(scores, weight)))
 
 
 def _fit(
-    blocks: Sequence[Block],
-    bag_sums: Sequence[Tensor],
-    eigenvalues: Tensor,
-    background: Tensor | None,
-    signal_variance: float,
+    blocks: Blocks, spectrum: Spectrum, log_prior: Tensor, background: Tensor | None, signal_variance: float
 ) -> BagRegression:
     """Fit at one variance of the regression function."""
-    log_prior = torch.cat([block.log_prior for block in blocks])
-    sizes = torch.cat([block.sizes for block in blocks]).double()
+    weight, sizes = blocks.weight, blocks.cat(_sizes, blocks.features).double()
+    relative_weight = None if weight is None else weight / weight.mean()
     q = log_prior.shape[1]
     noise = (1 / q) * (1 - 1 / q) / signal_variance
 
     # The start has targets of another variance, hence a noise of its own.
-    targets = _label_information(log_prior)
-    share = sizes / sizes.sum()
+    targets = _label_information(log_prior, weight)
+    share = weigh(sizes, weight)
+    share = share / share.sum()
     target_variance = float((share @ targets.square() - (share @ targets).square()).mean())
-    start = _Ridge(blocks, bag_sums, eigenvalues, max(target_variance / signal_variance, noise))
-    _, scores = start.regress(targets)
-    slope = START_SLOPE / score_moments(scores)[2]
-    platt = PlattScaling(torch.full_like(slope, -math.log(float(sizes.mean())) - START_SLOPE**2 / 2), slope)
-    posterior, log_evidence, offset = _bag_posterior(blocks, scores, platt, background, log_prior)
-    del start
+    start_noise = max(target_variance / signal_variance, noise)
+    factors = blocks.map(leave_out_factors, blocks.features, spectrum=spectrum, noises=(start_noise, noise))
 
-    ridge = _Ridge(blocks, bag_sums, eigenvalues, noise)
+    def regress(targets: Tensor, which: int) -> tuple[Tensor, Column]:
+        """Coefficients (R, q) for targets (m, q), and leave-one-bag-out scores (n_b, q) at one of the noises."""
+        centred = blocks.rows(targets - share @ targets)
+        (right,) = blocks.total(_right_hand_side, blocks.features, centred)
+        coef = spectrum.solve(right, (start_noise, noise)[which])
+        return coef, blocks.map(_leave_one_bag_out, blocks.features, factors, centred, coef=coef, which=which)
+
+    def bag_posterior(scores: Column, platt: PlattScaling) -> tuple[Tensor, Tensor, Tensor]:
+        """Posterior and log evidence (m, q) of all bags, class offsets included, and these offsets (q,)."""
+        evidence = blocks.cat(_log_evidence, blocks.features, scores, platt=platt, background=background)
+        offset = class_offsets(evidence, log_prior, weight)
+        return label_posterior(evidence + offset, log_prior), evidence + offset, offset
+
+    _, scores = regress(targets, 0)
+    slope = START_SLOPE / score_moments(blocks, scores)[2]
+    platt = PlattScaling(
+        torch.full_like(slope, -math.log(float(weighted_mean(sizes, weight))) - START_SLOPE**2 / 2), slope
+    )
+    posterior, log_evidence, offset = bag_posterior(scores, platt)
     for _ in range(REGRESSION_ITERATIONS):
-        responsibilities = _responsibilities(blocks, scores, platt, background, posterior)
-        coef, scores = ridge.regress(posterior)
-        platt = fit_platt(scores, responsibilities)
+        carries = blocks.map(
+            _responsibilities, blocks.features, scores, blocks.rows(posterior), platt=platt, background=background
+        )
+        coef, scores = regress(posterior, 1)
+        platt = fit_platt(blocks, scores, carries)
         before = posterior
-        posterior, log_evidence, offset = _bag_posterior(blocks, scores, platt, background, log_prior)
-        if float((posterior - before).abs().mean()) < REGRESSION_TOLERANCE:
+        posterior, log_evidence, offset = bag_posterior(scores, platt)
+        if float(weigh((posterior - before).abs(), relative_weight).mean()) < REGRESSION_TOLERANCE:
             break
     expert = Expert(coef * platt.slope, platt.intercept, offset, background)
     return BagRegression(expert, posterior, log_evidence, signal_variance)
 
 
-def _label_information(log_prior: Tensor) -> Tensor:
+def _label_information(log_prior: Tensor, weight: Tensor | None) -> Tensor:
     """Targets (m, q) whose mean over false candidates is that of non-candidates; see the start above."""
     q = log_prior.shape[1]
     support = torch.exp(log_prior - log_prior.amax(dim=1, keepdim=True))  # one and zero for a plain candidate set
-    rho = (support.sum(dim=1).mean() - 1) / (q - 1)
+    rho = (weighted_mean(support.sum(dim=1), weight) - 1) / (q - 1)
     return (support - rho) / (1 - rho).clamp(min=1 / q)
 
 
-def _bag_posterior(
-    blocks: Sequence[Block], scores: Sequence[Tensor], platt: PlattScaling, background: Tensor | None, log_prior: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Posterior and log evidence (m, q) of all bags, class offsets included, and these offsets (q,)."""
-    pairs = zip(blocks, scores, strict=True)
-    evidence = torch.cat([bag_evidence(platt(s), block.offsets, background).log_evidence for block, s in pairs])
-    offset = class_offsets(evidence, log_prior)
-    return label_posterior(evidence + offset, log_prior), evidence + offset, offset
+# -------------------------------------------------------------------- statistics of one block
+
+
+def _sizes(block: Block) -> Tensor:
+    return block.offsets.diff()
+
+
+def _right_hand_side(block: Block, targets: Tensor) -> tuple[Tensor, ...]:
+    """Features times targets (R, q); targets (m, q) are equal within a bag, so bag sums of features suffice."""
+    return ((block.sums.T @ weigh(targets, block.weight).to(block.sums.dtype)).double(),)
+
+
+def _leave_one_bag_out(
+    block: Block, factors: Sequence[BagLeaveOut], targets: Tensor, coef: Tensor, which: int
+) -> Tensor:
+    y = spread(targets, block.offsets).to(block.features.dtype)
+    return factors[which].predict(block.features, y, thin_product(block.features, coef.to(y.dtype)))
+
+
+def _log_evidence(block: Block, scores: Tensor, platt: PlattScaling, background: Tensor | None) -> Tensor:
+    return bag_evidence(platt(scores), block.offsets, background).log_evidence
 
 
 def _responsibilities(
-    blocks: Sequence[Block], scores: Sequence[Tensor], platt: PlattScaling, background: Tensor | None, posterior: Tensor
-) -> list[Tensor]:
-    """Per block the posterior (n_b, q) that an instance carries each label."""
-    result = []
-    for block, s, p in zip(blocks, scores, posterior.split([block.n_bags for block in blocks]), strict=True):
-        logits = platt(s)
-        evidence = bag_evidence(logits, block.offsets, background)
-        result.append(instance_posterior(logits, evidence, p, block.offsets))
-    return result
-
-
-class _Ridge:
-    """Ridge regression of bag-level targets at one noise, read with each bag left out; factors are formed once."""
-
-    def __init__(self, blocks: Sequence[Block], bag_sums: Sequence[Tensor], eigenvalues: Tensor, noise: float) -> None:
-        self._blocks, self._bag_sums = blocks, bag_sums
-        self._curvature = eigenvalues + noise
-        scale = self._curvature.rsqrt()
-        self._leave_out = [BagLeaveOut(block.features, scale, block.offsets) for block in blocks]
-        self._sizes = torch.cat([block.sizes for block in blocks]).double()
-
-    def regress(self, targets: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Coefficients (R, q) for bag-level targets (m, q), and per block leave-one-bag-out scores (n_b, q)."""
-        centred = targets - (self._sizes @ targets) / self._sizes.sum()
-        parts = centred.split([block.n_bags for block in self._blocks])
-        (rhs,) = total(_right_hand_side(s, t) for s, t in zip(self._bag_sums, parts, strict=True))
-        coef = rhs / self._curvature[:, None]
-        scores = [
-            _leave_one_bag_out(block, factors, t, coef)
-            for block, factors, t in zip(self._blocks, self._leave_out, parts, strict=True)
-        ]
-        return coef, scores
-
-
-def _right_hand_side(bag_sums: Tensor, targets: Tensor) -> tuple[Tensor, ...]:
-    """Features times targets (R, q); targets (m, q) are equal within a bag, so bag sums of features suffice."""
-    return ((bag_sums.T @ targets.to(bag_sums.dtype)).double(),)
-
-
-def _leave_one_bag_out(block: Block, factors: BagLeaveOut, targets: Tensor, coef: Tensor) -> Tensor:
-    y = spread(targets, block.offsets).to(block.features.dtype)
-    return factors.predict(y, thin_product(block.features, coef.to(y.dtype)))
+    block: Block, scores: Tensor, posterior: Tensor, platt: PlattScaling, background: Tensor | None
+) -> Tensor:
+    """The posterior (n_b, q) that an instance carries each label."""
+    logits = platt(scores)
+    evidence = bag_evidence(logits, block.offsets, background)
+    return instance_posterior(logits, evidence, posterior, block.offsets)

@@ -16,7 +16,6 @@ probability is added to the outlier rate.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +26,7 @@ from scipy.special import expit, logit
 from torch import Tensor
 
 from mipl.bag_posterior import set_log_likelihood
-from mipl.baggp.blocks import Block
+from mipl.baggp.blocks import Blocks
 from mipl.baggp.constants import (
     INFORMATIVE_ODDS,
     MIXING_PRECISION,
@@ -38,6 +37,7 @@ from mipl.baggp.constants import (
 )
 from mipl.baggp.cross_fit import HeldOut
 from mipl.baggp.model import BagModel, Stacking
+from mipl.baggp.weights import mean_and_error, weigh
 
 __all__ = ["LabelFreeScore", "default_stacking", "fit_stacking", "label_free", "training_posterior"]
 
@@ -54,8 +54,11 @@ def default_stacking() -> Stacking:
     return Stacking(np.full(2, PRIOR_SCALE), PRIOR_OUTLIER_RATE)
 
 
-def fit_stacking(first: Tensor, second: Tensor, log_prior: Tensor) -> Stacking:
-    """Fit weights and outlier rate to what is known of labels (m, q), given both experts' held-out evidence (m, q)."""
+def fit_stacking(first: Tensor, second: Tensor, log_prior: Tensor, weight: Tensor | None = None) -> Stacking:
+    """Fit weights and outlier rate to what is known of labels (m, q), given both experts' held-out evidence (m, q).
+
+    Bags count by their `weight` (m,), None for once.
+    """
     if bool((log_prior == 0).all()):
         return Stacking(np.zeros(2), 0.0)  # the sets say nothing, and nothing is claimed
     mode = np.array([math.log(PRIOR_SCALE), 0.0, logit(PRIOR_OUTLIER_RATE)])
@@ -66,30 +69,32 @@ def fit_stacking(first: Tensor, second: Tensor, log_prior: Tensor) -> Stacking:
         return Stacking(2 * math.exp(x[0]) * np.array([1 - share, share]), float(expit(x[2])))
 
     def log_likelihood(found: Stacking) -> float:
-        return float(set_log_likelihood(torch.log(found.probabilities(first, second)), log_prior).sum())
+        return float(weigh(set_log_likelihood(torch.log(found.probabilities(first, second)), log_prior), weight).sum())
 
     def objective(x: NDArray[np.float64]) -> float:
         return 0.5 * float(precision @ (x - mode) ** 2) - log_likelihood(stacking(x))
 
     fitted = stacking(minimize(objective, mode, method="Nelder-Mead").x)
-    m = len(log_prior)
-    above_chance = log_likelihood(fitted) - float(_chance(log_prior).sum())
+    m = len(log_prior) if weight is None else float(weight.sum())
+    above_chance = log_likelihood(fitted) - float(weigh(_chance(log_prior), weight).sum())
     nothing = float(expit(0.5 * math.log(m) - above_chance - math.log(INFORMATIVE_ODDS)))
     return fitted._replace(outlier_rate=1 - (1 - fitted.outlier_rate) * (1 - nothing))
 
 
-def training_posterior(model: BagModel, blocks: Sequence[Block], held_out: HeldOut) -> Tensor:
+def training_posterior(model: BagModel, blocks: Blocks, held_out: HeldOut, log_prior: Tensor) -> Tensor:
     """Posterior (m, q) of the training bags' labels: the geometric mean of held-out and in-sample answers."""
-    in_sample = torch.cat([model.answer(model.logits(block.features), block.offsets).probabilities for block in blocks])
-    log_prior = torch.cat([block.log_prior for block in blocks])
+    in_sample = blocks.cat(BagModel.read, blocks.features, model=model)
     log_mean = 0.5 * (torch.log(model.stacking.probabilities(*held_out)) + torch.log(in_sample))
     return torch.softmax(log_mean + log_prior, dim=1)
 
 
-def label_free(probabilities: Tensor, log_prior: Tensor) -> LabelFreeScore:
-    """How much more probable held-out candidate sets are than by chance, under label probabilities (m, q)."""
+def label_free(probabilities: Tensor, log_prior: Tensor, weight: Tensor | None = None) -> LabelFreeScore:
+    """How much more probable held-out candidate sets are than by chance, under label probabilities (m, q).
+
+    Bags count by their `weight` (m,), None for once.
+    """
     gain = set_log_likelihood(torch.log(probabilities), log_prior) - _chance(log_prior)
-    return LabelFreeScore(float(gain.mean()), float(gain.std(correction=0)) / math.sqrt(len(gain)))
+    return LabelFreeScore(*mean_and_error(gain, weight))
 
 
 def _chance(log_prior: Tensor) -> Tensor:

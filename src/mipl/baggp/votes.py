@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
+from mipl.baggp.candidate_noise import noisy_log_prior
 from mipl.baggp.constants import (
     PRIOR_OUTLIER_RATE,
     PRIOR_SCALE,
@@ -24,6 +25,7 @@ from mipl.baggp.constants import (
     SCALE_PRECISION,
     VOTE_STRENGTH_PRECISION,
 )
+from mipl.baggp.weights import weigh
 
 __all__ = ["fit_vote_strength", "vote_log_prior"]
 
@@ -39,17 +41,24 @@ def vote_log_prior(weights: NDArray[np.float64], strength: float) -> NDArray[np.
     return np.where(weights > 0, strength * np.where(weights > 0, share, 0.0), -np.inf)
 
 
-def fit_vote_strength(log_evidence: Tensor, weights: NDArray[np.float64]) -> float:
-    """The strength under which votes (m, q) agree best with left-out log evidence (m, q)."""
+def fit_vote_strength(
+    log_evidence: Tensor, weights: NDArray[np.float64], noise: float = 0.0, sample_weight: Tensor | None = None
+) -> float:
+    """The strength under which votes (m, q) agree best with left-out log evidence (m, q), at that candidate noise.
+
+    Bags count by their `sample_weight` (m,), None for once.
+    """
     odds = log_evidence - log_evidence.amax(dim=1, keepdim=True)
     q = odds.shape[1]
 
     def objective(x: NDArray[np.float64]) -> float:
         p = torch.softmax(math.exp(x[1]) * odds, dim=1)
         log_p = torch.log((1 - PRIOR_OUTLIER_RATE) * p + PRIOR_OUTLIER_RATE / q)
-        prior = torch.log_softmax(torch.as_tensor(vote_log_prior(weights, math.exp(x[0]))), dim=1)
+        prior = torch.log_softmax(
+            torch.as_tensor(noisy_log_prior(vote_log_prior(weights, math.exp(x[0])), noise)), dim=1
+        )
         penalty = VOTE_STRENGTH_PRECISION * (x[0] - mode[0]) ** 2 + SCALE_PRECISION * (x[1] - mode[1]) ** 2
-        return 0.5 * penalty - float(torch.logsumexp(prior + log_p, dim=1).sum())
+        return 0.5 * penalty - float(weigh(torch.logsumexp(prior + log_p, dim=1), sample_weight).sum())
 
     mode = np.log([PRIOR_VOTE_STRENGTH, PRIOR_SCALE])
     return math.exp(minimize(objective, mode, method="Nelder-Mead").x[0])

@@ -42,6 +42,7 @@ _COLUMNS = (
     "instance",
     "instance_id",
     "candidates",
+    "outside",
     "truth",
 )
 

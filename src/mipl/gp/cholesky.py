@@ -20,7 +20,7 @@ class CholeskyEngine(ExactEngine):
 
     Parameters
     ----------
-    X, kernel, n_classes, extra_noise, memory_budget, device
+    X, kernel, n_classes, extra_noise, memory_budget, device, weights
         See `ExactEngine`.
     """
 
@@ -33,6 +33,7 @@ class CholeskyEngine(ExactEngine):
         extra_noise: float,
         memory_budget: float,
         device: torch.device,
+        weights: NDArray[np.float64] | None = None,
     ) -> None:
         super().__init__(
             X,
@@ -42,6 +43,7 @@ class CholeskyEngine(ExactEngine):
             memory_budget=memory_budget,
             device=device,
             dtype=torch.float64,
+            weights=weights,
         )
 
     def _evaluate(self, residual: Tensor, noise: Tensor, *, warm: bool) -> Evaluation:

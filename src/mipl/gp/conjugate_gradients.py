@@ -60,7 +60,7 @@ class ConjugateGradientEngine(ExactEngine):
 
     Parameters
     ----------
-    X, kernel, n_classes, extra_noise, memory_budget, device
+    X, kernel, n_classes, extra_noise, memory_budget, device, weights
         See `ExactEngine`.
     preconditioner_size : int
         Rank of the pivoted Cholesky factor that all classes share.
@@ -96,9 +96,17 @@ class ConjugateGradientEngine(ExactEngine):
         variance_rank: int | None,
         seed: int,
         dtype: torch.dtype = torch.float32,
+        weights: NDArray[np.float64] | None = None,
     ) -> None:
         super().__init__(
-            X, kernel, n_classes, extra_noise=extra_noise, memory_budget=memory_budget, device=device, dtype=dtype
+            X,
+            kernel,
+            n_classes,
+            extra_noise=extra_noise,
+            memory_budget=memory_budget,
+            device=device,
+            dtype=dtype,
+            weights=weights,
         )
         self.preconditioner_size, self.n_probes, self.variance_rank = preconditioner_size, n_probes, variance_rank
         self.cg_tol, self.max_cg_iter = cg_tol, max_cg_iter

@@ -81,6 +81,7 @@ def exact_engine(
     memory_budget: float,
     seed: int,
     device: torch.device,
+    weights: NDArray[np.float64] | None = None,
 ) -> Engine:
     """Build the exact engine: Cholesky factors up to `cholesky_size` instances, conjugate gradients above.
 
@@ -92,7 +93,7 @@ def exact_engine(
         Becomes part of the engine, which learns its parameters.
     n_classes : int
         C.
-    extra_noise, memory_budget, device
+    extra_noise, memory_budget, device, weights
         See `mipl.gp.exact.ExactEngine`.
     cholesky_size : int
         Up to this many instances a `mipl.gp.cholesky.CholeskyEngine` is built; the other parameters then do nothing.
@@ -100,7 +101,15 @@ def exact_engine(
         See `mipl.gp.conjugate_gradients.ConjugateGradientEngine`.
     """
     if len(X) <= cholesky_size:
-        return CholeskyEngine(X, kernel, n_classes, extra_noise=extra_noise, memory_budget=memory_budget, device=device)
+        return CholeskyEngine(
+            X,
+            kernel,
+            n_classes,
+            extra_noise=extra_noise,
+            memory_budget=memory_budget,
+            device=device,
+            weights=weights,
+        )
     return ConjugateGradientEngine(
         X,
         kernel,
@@ -114,4 +123,5 @@ def exact_engine(
         max_cg_iter=max_cg_iter,
         variance_rank=variance_rank,
         seed=seed,
+        weights=weights,
     )

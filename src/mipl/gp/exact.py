@@ -83,6 +83,16 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
     The learned parameters are those of the kernel, :math:`\mu_c`, and :math:`\tau_c` on the scale of a softplus. An
     engine implements `_evaluate`, `_solve` and `_inverse_root`.
 
+    An instance of weight :math:`w_i` counts as :math:`w_i` instances at one place with one target. As
+
+    .. math:: N(y; f, d)^w = N(y; f, d / w)\, (2 \pi d)^{(1 - w)/2}\, w^{-1/2},
+
+    these have the posterior of one instance with the noise d / w, and with :math:`A_c = K + D_c W^{-1}`,
+    :math:`W = \mathrm{diag}(w)`, the evidence of all copies is
+
+    .. math:: L = \frac{1}{2 C \sum_i w_i} \sum_c \Big[ r_c^\top a_c + \log |A_c| + \sum_i (w_i - 1) \log d_{ci}
+              + \log w_i + w_i \log 2\pi \Big] .
+
     Parameters
     ----------
     X : (n, d) array
@@ -100,6 +110,8 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
         Where the engine computes.
     dtype : torch.dtype
         Precision of kernel matrices and solutions.
+    weights : (n,) array, default=None
+        How often each instance counts, :math:`w_i > 0`; None for once.
     """
 
     def __init__(
@@ -112,8 +124,9 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
         memory_budget: float,
         device: torch.device,
         dtype: torch.dtype,
+        weights: NDArray[np.float64] | None = None,
     ) -> None:
-        super().__init__(kernel, n_classes, extra_noise=extra_noise, device=device, dtype=dtype)
+        super().__init__(kernel, n_classes, extra_noise=extra_noise, device=device, dtype=dtype, weights=weights)
         self.X, self.device, self.dtype = X, device, dtype
         self.K = kernel_matrix(self.kernel, torch.tensor(X, dtype=dtype, device=device), memory_budget)
 
@@ -138,7 +151,7 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
         self.zero_grad()
         self.K.update()
         residual, total_noise = self._systems(targets, noise)
-        factor = 1 / (2 * targets.size)
+        factor = 1 / (2 * self.n_values(targets))
         with torch.no_grad():
             out = self._evaluate(residual, total_noise, warm=warm)
         sizes = [p.numel() for p in self.K.parameters]
@@ -146,7 +159,14 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
             parameter.grad = (factor * gradient).view_as(parameter).to(parameter)
         loss = factor * out.value + math.log(2 * math.pi) / 2
         self.mean.grad = -2 * factor * out.solution.sum(1).double()
-        (factor * out.by_noise.sum(1).double() @ self.extra_noise).backward()
+        by_noise = out.by_noise.sum(1).double()
+        if self.weights is not None:
+            # Noises are divided by the weights; what the copies add to the evidence has the undivided ones.
+            by_noise = (out.by_noise.double() / self.weights).sum(1)
+            copies_loss, copies_by_noise = self.copies(noise)
+            loss += factor * (copies_loss + len(self.mean) * self.weights.log().sum().item())
+            by_noise += copies_by_noise
+        (factor * by_noise @ self.extra_noise).backward()
         posterior_mean = targets - (total_noise * out.solution).T.double().cpu().numpy()
         return Evidence(loss, posterior_mean, out.iterations, out.residual)
 
@@ -160,7 +180,7 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
             instances=self.X,
             mean=self.mean.cpu().numpy().copy(),
             solution=solution.T.contiguous().cpu().numpy(),
-            noise=noise + self.extra_noise.cpu().numpy(),
+            noise=self.conditioned_noise(noise),
             inverse_root=self._inverse_root(total_noise),
             prior_root=None,
             kernel_state={name: value.cpu().numpy().copy() for name, value in self.kernel.state_dict().items()},
@@ -168,8 +188,10 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
         return Conditioned(Posterior(self.kernel, state, device=self.device), iterations, cg_residual)
 
     def _systems(self, targets: NDArray[np.float64], noise: NDArray[np.float64]) -> tuple[Tensor, Tensor]:
-        """Residuals r (C, n) and total noises (C, n) in the working precision."""
+        """Residuals r (C, n) and total noises (C, n), divided by the weights, in the working precision."""
         y, variances = (torch.tensor(a.T, device=self.device) for a in (targets, noise))
         with torch.no_grad():
             residual, total = y - self.mean[:, None], variances + self.extra_noise[:, None]
+            if self.weights is not None:
+                total = total / self.weights
         return residual.to(self.dtype).contiguous(), total.to(self.dtype).contiguous()

@@ -12,7 +12,9 @@ _ROWS_PER_LANDMARK = 50
 _BLOCK_ROWS = 4096
 
 
-def kmeans_landmarks(X: Tensor, n_landmarks: int, generator: torch.Generator, steps: int = 5) -> tuple[Tensor, Tensor]:
+def kmeans_landmarks(
+    X: Tensor, n_landmarks: int, generator: torch.Generator, steps: int = 5, weights: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Landmarks by a short k-means, started from distinct random rows.
 
     Parameters
@@ -25,6 +27,8 @@ def kmeans_landmarks(X: Tensor, n_landmarks: int, generator: torch.Generator, st
         Source of the random rows.
     steps : int, default=5
         Lloyd's steps.
+    weights : (n,) tensor, default=None
+        How often each row counts in means and counts; None for once. The random rows do not depend on it.
 
     Returns
     -------
@@ -34,16 +38,18 @@ def kmeans_landmarks(X: Tensor, n_landmarks: int, generator: torch.Generator, st
         How many of the rows that were used are nearest to each.
     """
     order = torch.randperm(len(X), generator=generator).to(X.device)
-    rows = X[order[: max(_ROWS_PER_LANDMARK * n_landmarks, 10_000)]]
+    order = order[: max(_ROWS_PER_LANDMARK * n_landmarks, 10_000)]
+    rows = X[order]
+    weight = None if weights is None else weights[order].to(X.dtype)
     centres = _distinct(rows, n_landmarks)
     for _ in range(steps):
         nearest = torch.cat([_nearest(block, centres) for block in rows.split(_BLOCK_ROWS)])
-        count = torch.bincount(nearest, minlength=len(centres)).to(X.dtype)
+        count = torch.bincount(nearest, weight, minlength=len(centres)).to(X.dtype)
         if len(centres) < n_landmarks:
             break
-        total = torch.zeros_like(centres).index_add_(0, nearest, rows)
+        total = torch.zeros_like(centres).index_add_(0, nearest, rows if weight is None else rows * weight[:, None])
         # A centre that nobody is nearest to stays where it is.
-        centres = torch.where(count[:, None] > 0, total / count[:, None].clamp(min=1), centres)
+        centres = torch.where(count[:, None] > 0, total / count[:, None].where(count[:, None] > 0, 1), centres)
     return centres, count
 
 
@@ -66,7 +72,7 @@ def _nearest(block: Tensor, centres: Tensor) -> Tensor:
     return torch.addmm(half_norm, block, centres.T, alpha=-1).argmin(dim=1)
 
 
-def median_distance(X: Tensor, generator: torch.Generator, rows: int = 1500) -> float:
+def median_distance(X: Tensor, generator: torch.Generator, rows: int = 1500, weights: Tensor | None = None) -> float:
     """The median of the non-zero distances between random rows; 1 where all rows are equal.
 
     Parameters
@@ -77,6 +83,8 @@ def median_distance(X: Tensor, generator: torch.Generator, rows: int = 1500) -> 
         Source of the random rows.
     rows : int, default=1500
         How many rows are used, at most.
+    weights : (n,) tensor, default=None
+        How often each row counts; None for once. A pair counts as often as the product says.
 
     Examples
     --------
@@ -86,4 +94,12 @@ def median_distance(X: Tensor, generator: torch.Generator, rows: int = 1500) -> 
     chosen = torch.randperm(len(X), generator=generator)[:rows].to(X.device)
     distance = torch.nn.functional.pdist(X[chosen])
     positive = distance[distance > 0]
-    return float(positive.median()) if len(positive) else 1.0
+    if weights is None or not len(positive):
+        return float(positive.median()) if len(positive) else 1.0
+    first, second = torch.triu_indices(len(chosen), len(chosen), 1, device=X.device)
+    weight = weights[chosen].double()
+    pairs = (weight[first] * weight[second])[distance > 0]
+    order = positive.argsort()
+    cumulative = pairs[order].cumsum(0)
+    # The lower median, as torch has it.
+    return float(positive[order][int(torch.searchsorted(cumulative, cumulative[-1:] / 2))])

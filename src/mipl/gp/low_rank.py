@@ -91,6 +91,10 @@ class LowRankEngine(ProcessParameters):
 
     Posterior variances have the prior variance that the features lack added, so far instances keep theirs.
 
+    An instance of weight :math:`w_i` counts as that many. Its row of :math:`\Phi` and its residual are multiplied by
+    :math:`\sqrt{w_i}`, which is the same as dividing its noise by :math:`w_i` (`mipl.gp.exact`) but leaves noises
+    that are shared as they are, and takes the terms :math:`\log w_i` out of the evidence.
+
     Parameters
     ----------
     X : (n, d) array
@@ -109,6 +113,8 @@ class LowRankEngine(ProcessParameters):
         Where the engine computes.
     dtype : torch.dtype, default=torch.float32
         Precision of features and of products with them; (M, M) matrices are in double precision.
+    weights : (n,) array, default=None
+        How often each instance counts; None for once.
     """
 
     def __init__(
@@ -122,13 +128,18 @@ class LowRankEngine(ProcessParameters):
         seed: int,
         device: torch.device,
         dtype: torch.dtype = torch.float32,
+        weights: NDArray[np.float64] | None = None,
     ) -> None:
         if not is_scaled_matern(kernel):
             raise ParameterError('engine="low-rank" needs the default kernel; use engine="exact" with your own')
-        super().__init__(kernel, n_classes, extra_noise=extra_noise, device=device, dtype=torch.float64)
+        super().__init__(
+            kernel, n_classes, extra_noise=extra_noise, device=device, dtype=torch.float64, weights=weights
+        )
+        self._root = None if self.weights is None else self.weights.sqrt()[:, None]  # (n, 1)
         self.device, self.dtype = device, dtype
         rows = torch.tensor(X, dtype=dtype, device=device)
-        self.landmarks, _ = kmeans_landmarks(rows, n_landmarks, torch.Generator().manual_seed(seed))
+        generator = torch.Generator().manual_seed(seed)
+        self.landmarks, _ = kmeans_landmarks(rows, n_landmarks, generator, weights=self.weights)
         centre = self.landmarks.mean(0)
         near = self.landmarks - centre
         self._distances = torch.cat([distances(part - centre, near).to(dtype) for part in rows.split(CHUNK_ROWS)])
@@ -141,16 +152,21 @@ class LowRankEngine(ProcessParameters):
     def evidence(self, targets: NDArray[np.float64], noise: NDArray[np.float64], *, warm: bool = False) -> Evidence:
         """Evaluate the objective at targets and noise variances (n, C), and set `grad` of every parameter."""
         self.zero_grad()
-        factor = 1 / (2 * targets.size)
+        factor = 1 / (2 * self.n_values(targets))
         with torch.no_grad():
             system = self._systems(targets, noise)
             by_logs, by_noise = self._gradient(system)
             value = (system.residual * system.solution).sum() + system.noise.log().sum() + system.logdet
             value += len(self.landmarks) * len(self.mean) * self.kernel.outputscale.log()
-            posterior_mean = targets - (system.noise * system.solution).cpu().numpy()
+            explained, by_mean = system.noise * system.solution, system.solution
+            if self._root is not None:
+                explained, by_mean = explained / self._root, by_mean * self._root
+                copies, copies_by_noise = self.copies(noise)
+                value, by_noise = value + copies, by_noise + copies_by_noise
+            posterior_mean = targets - explained.cpu().numpy()
         logs = torch.stack([self.kernel.base_kernel.lengthscale.log().sum(), self.kernel.outputscale.log().sum()])
         (factor * (by_logs @ logs + by_noise @ self.extra_noise)).backward()
-        self.mean.grad = -2 * factor * system.solution.sum(0)
+        self.mean.grad = -2 * factor * by_mean.sum(0)
         return Evidence(factor * value.item() + math.log(2 * math.pi) / 2, posterior_mean, 0, 0.0)
 
     @torch.no_grad()
@@ -172,7 +188,7 @@ class LowRankEngine(ProcessParameters):
             instances=array(self.landmarks),
             mean=self.mean.cpu().numpy().copy(),
             solution=array(torch.linalg.solve_triangular(upper, system.coefficients / s, upper=True)),
-            noise=noise + self.extra_noise.cpu().numpy(),
+            noise=self.conditioned_noise(noise),
             inverse_root=array(torch.linalg.solve_triangular(upper, explained / s, upper=True)),
             prior_root=array(torch.linalg.solve_triangular(upper, identity / math.sqrt(s), upper=True)),
             kernel_state={name: value.cpu().numpy().copy() for name, value in self.kernel.state_dict().items()},
@@ -189,6 +205,9 @@ class LowRankEngine(ProcessParameters):
         K.diagonal().add_(JITTER)
         factor = torch.linalg.cholesky(K)
         phi = torch.linalg.solve_triangular(factor.T.to(self.dtype), values, upper=True, left=False)
+        if self._root is not None:
+            root = self._root.to(self.dtype)
+            phi, derivative = phi * root, derivative * root
         return _Features(phi, derivative, factor, landmark_derivative)
 
     def _systems(self, targets: NDArray[np.float64], noise: NDArray[np.float64]) -> _Systems:
@@ -196,6 +215,8 @@ class LowRankEngine(ProcessParameters):
             self._noise, self._shared = noise, shared_noise(noise)
         shared, extra = self._shared, self.extra_noise
         residual = torch.tensor(targets, device=self.device) - self.mean
+        if self._root is not None:
+            residual = self._root * residual
         total_noise = torch.tensor(noise, device=self.device) + extra
         usual = 1 / (torch.tensor(shared.usual, device=self.device) + extra)
         levels = [(c, 1 / (value + extra[c].item())) for c, value in shared.levels]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import sys
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -19,15 +17,14 @@ from mipl.candidates import augment_candidates
 from mipl.compute import limit_threads, seed_of, torch_device
 from mipl.errors import ParameterError
 from mipl.gp.dirichlet import dirichlet_targets
-from mipl.gp.engine import Engine, choose_engine, exact_engine
+from mipl.gp.engine import Engine
 from mipl.gp.kernels import is_scaled_matern, scaled_matern
-from mipl.gp.landmarks import median_distance
-from mipl.gp.low_rank import LowRankEngine
 from mipl.gp.matern import NUS
 from mipl.gp.posterior import Posterior, PosteriorState
 from mipl.miplgp.convergence import warn_of_residuals
 from mipl.miplgp.disambiguation import DISAMBIGUATIONS, initial_weights
 from mipl.miplgp.presets import paper_settings
+from mipl.miplgp.processes import build_engine
 from mipl.miplgp.sampling import sampled_probabilities
 from mipl.progress import track
 
@@ -71,6 +68,11 @@ class MIPLGP(MIPLClassifier):
       samples through a covariance of rank 100 (`mipl.gp.joint`), and most of the variance is lost. The paper's MIPLGP
       rows fit this rule. An answer for a bag then depends on the other bags of the call.
     - ``"mean"`` draws nothing and takes the posterior mean.
+
+    A bag of weight w (`sample_weight`) counts as w bags with these instances: the noises of its instances are divided
+    by w, and the evidence is that of all copies (`mipl.gp.exact`). It is exactly what a fit to the bag given w times
+    finds, but for what is drawn at random: the probes of conjugate gradients, and the start of the landmarks where
+    there are fewer of these than distinct instances.
 
     Parameters
     ----------
@@ -147,7 +149,7 @@ class MIPLGP(MIPLClassifier):
     mean_ : (q + 1,) array
         Constant means of the processes.
     noise_ : (n, q + 1) array
-        Noise variances that prediction conditions on, the learned part included.
+        Noise variances that prediction conditions on, the learned part included, divided by the bags' weights.
     solution_ : (n, q + 1) array
         Solutions of the systems, which predict the posterior mean.
     inverse_root_ : (q + 1, n, k) array or None
@@ -188,6 +190,7 @@ class MIPLGP(MIPLClassifier):
 
     name = "MIPLGP"
     citation = "Tang, Zhang & Zhang, Science China Information Sciences 2024"
+    supports_sample_weight = True
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "augment": ["boolean"],
@@ -299,12 +302,20 @@ class MIPLGP(MIPLClassifier):
     # ---------------------------------------------------------------- learning
 
     def _fit(self, bags: Bags, candidates: NDArray[np.bool_]) -> None:
+        self._fit_instances(bags, candidates, None)
+
+    def _fit_weighted(self, bags: Bags, candidates: NDArray[np.bool_], sample_weight: NDArray[np.float64]) -> None:
+        self._fit_instances(bags, candidates, bags.spread(sample_weight))
+
+    def _fit_instances(self, bags: Bags, candidates: NDArray[np.bool_], weights: NDArray[np.float64] | None) -> None:
+        """Learn from instances with weights (n,), None for ones."""
         if self.disambiguation == "bag" and not self.augment:
             raise ParameterError('disambiguation="bag" needs the negative class; pass augment=True')
         mask = augment_candidates(candidates) if self.augment else candidates
         self.seed_ = seed_of(self.random_state)
         with limit_threads(bags.n_instances, one_thread_up_to=_ONE_THREAD):
-            self._learn(bags, mask, self._engine(bags.instances, n_classes=mask.shape[1]))
+            self.engine_, engine = build_engine(self, bags.instances, mask.shape[1], self.seed_, weights)
+            self._learn(bags, mask, engine)
 
     def _learn(self, bags: Bags, mask: NDArray[np.bool_], engine: Engine) -> None:
         """Train the engine and disambiguate the candidates (m, C) in turn, then condition it for prediction."""
@@ -338,46 +349,6 @@ class MIPLGP(MIPLClassifier):
         self.cg_iterations_ = np.array([*iterations, found.iterations])
         self.cg_residuals_ = np.array([*residuals, found.residual])
         self.n_iter_ = len(losses)
-
-    def _engine(self, X: NDArray[np.float32], n_classes: int) -> Engine:
-        if self.kernel is not None:
-            kernel = copy.deepcopy(self.kernel)
-        else:
-            kernel = scaled_matern(self.nu, self._start_lengthscale(X), self.outputscale)
-        self.engine_ = choose_engine(len(X), self.n_landmarks, kernel) if self.engine == "auto" else self.engine
-        if self.engine == "auto" and self.verbose:
-            print(f"{self.name}: the {self.engine_} engine for {len(X):,} instances", file=sys.stderr)
-        if self.engine_ == "low-rank":
-            return LowRankEngine(
-                X,
-                kernel,
-                n_classes,
-                n_landmarks=self.n_landmarks,
-                extra_noise=self.extra_noise,
-                seed=self.seed_,
-                device=torch_device(self.device),
-            )
-        return exact_engine(
-            X,
-            kernel,
-            n_classes,
-            extra_noise=self.extra_noise,
-            cholesky_size=self.cholesky_size,
-            preconditioner_size=self.preconditioner_size,
-            n_probes=self.n_probes,
-            cg_tol=self.cg_tol,
-            max_cg_iter=self.max_cg_iter,
-            variance_rank=self.variance_rank,
-            memory_budget=self.memory_budget,
-            seed=self.seed_,
-            device=torch_device(self.device),
-        )
-
-    def _start_lengthscale(self, X: NDArray[np.float32]) -> float:
-        if self.lengthscale == "median":
-            # A copy: the instances of bags are read-only, which torch tensors cannot be.
-            return median_distance(torch.tensor(X), torch.Generator().manual_seed(self.seed_))
-        return float(self.lengthscale)
 
     # ---------------------------------------------------------------- what is kept, and prediction
 

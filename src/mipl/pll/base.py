@@ -12,13 +12,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from mipl.base import restrict_to_candidates
+from mipl.base import refusal_of_weights, restrict_to_candidates
 from mipl.candidates import is_label_vector, parse_candidates, parse_labels, parse_votes
 from mipl.compute import limit_threads
-from mipl.errors import DataError
+from mipl.errors import DataError, ParameterError
 from mipl.parameters import check_parameters
 from mipl.persistence import save_model
-from mipl.supervision import warn_sets_only
+from mipl.supervision import Supervision, check_sample_weight, warn_sets_only
 
 __all__ = ["PLLClassifier"]
 
@@ -49,12 +49,20 @@ class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     citation: ClassVar[str] = ""
     #: What each parameter may be, see `mipl.parameters.check_parameters`.
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
+    #: Whether `fit` takes a weight per sample; a method that says so implements `_fit_weighted`.
+    supports_sample_weight: ClassVar[bool] = False
+    #: Why it does not, for the error.
+    _no_sample_weight: ClassVar[str] = ""
 
     # ---------------------------------------------------------------- what a method implements
 
     @abstractmethod
     def _fit(self, Z: NDArray[np.float64], candidates: NDArray[np.bool_]) -> None:
         """Learn from samples (n, d) and their candidate mask (n, q)."""
+
+    def _fit_weighted(self, Z: NDArray[np.float64], candidates: NDArray[np.bool_], weight: NDArray[np.float64]) -> None:
+        """Learn as `_fit` does, with positive weights (n,): a sample of weight 2 counts as one that is given twice."""
+        raise NotImplementedError(f"{type(self).__name__} supports sample weights but has no _fit_weighted")
 
     @abstractmethod
     def _predict_proba(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -66,7 +74,7 @@ class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     # ---------------------------------------------------------------- public interface
 
-    def fit(self, Z: ArrayLike, candidates: Any, classes: Any = None) -> Self:
+    def fit(self, Z: ArrayLike, candidates: Any, classes: Any = None, *, sample_weight: Any = None) -> Self:
         """Learn from samples and candidate sets.
 
         Parameters
@@ -77,15 +85,26 @@ class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             `predict` gives labels; fitted with a mask alone, class indices.
         classes : (q,) labels, default=None
             Names for the columns of a mask, or the full set of labels.
+        sample_weight : (n,) float, default=None
+            How often each sample counts, see `mipl.base.MIPLClassifier.fit`; None for once each. A method that cannot
+            weight samples (`supports_sample_weight`) raises a `ParameterError`.
         """
         check_parameters(self)
+        if sample_weight is not None and not self.supports_sample_weight:
+            raise ParameterError(refusal_of_weights(self, "samples"))
         samples = _as_samples(Z)
         mask, weights, names = parse_votes(candidates, classes)
         if weights is not None:
             warn_sets_only(self.name or type(self).__name__)
         _check_one_each(len(mask), samples, "candidate sets")
-        with limit_threads(len(samples), one_thread_up_to=_ONE_THREAD):
-            self._fit(samples, mask)
+        weight = check_sample_weight(sample_weight, len(samples), what="sample")
+        counts, known = Supervision(mask, sample_weight=weight).counting()
+        counted = samples if counts is None else samples[counts]
+        with limit_threads(len(counted), one_thread_up_to=_ONE_THREAD):
+            if known.sample_weight is None:
+                self._fit(counted, known.candidates)
+            else:
+                self._fit_weighted(counted, known.candidates, known.sample_weight)
         self.classes_ = names
         self.n_features_in_ = samples.shape[1]
         return self
@@ -112,7 +131,8 @@ class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Accuracy against true labels (n,), which are names or class indices.
 
         Given candidate sets instead (an (n, q) mask or collections of labels), as by a cross-validation that knows
-        no true label, it is the share of samples whose predicted label is among their candidates.
+        no true label, it is the share of samples whose predicted label is among their candidates. A `sample_weight`
+        (n,) says how much each sample counts.
         """
         samples = self._check_samples(Z)
         predicted = np.argmax(self.predict_proba(samples), axis=1)
@@ -124,7 +144,7 @@ class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             right = predicted == truth
         else:
             right = self._check_candidates(y, samples)[np.arange(len(samples)), predicted]
-        return float(np.average(right, weights=sample_weight))
+        return float(np.average(right, weights=check_sample_weight(sample_weight, len(samples), what="sample")))
 
     def save(self, path: str | Path) -> Path:
         """Write the fitted model to one file; `mipl.load_model` reads it back without running any code from it."""

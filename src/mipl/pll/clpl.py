@@ -20,17 +20,21 @@ __all__ = ["CLPL", "clpl_objective"]
 Array = NDArray[np.float64]
 
 
-def clpl_objective(weights: Array, design: Array, candidates: NDArray[np.bool_], C: float) -> tuple[float, Array]:
+def clpl_objective(
+    weights: Array, design: Array, candidates: NDArray[np.bool_], C: float, sample_weight: Array
+) -> tuple[float, Array]:
     """Value and gradient (d + 1, q) of the objective of `CLPL`.
 
-    The design (n, d + 1) is the samples and a column of ones, the last row of the weights (d + 1, q) the bias.
+    The design (n, d + 1) is the samples and a column of ones, the last row of the weights (d + 1, q) the bias; the loss
+    of each sample is multiplied by its weight (n,).
     """
+    count = sample_weight[:, None]
     share = uniform_weights(candidates)
     scores = design @ weights
     short_of_margin = np.maximum(0, 1 - np.sum(share * scores, axis=1, keepdims=True))  # (n, 1)
     above_margin = np.where(candidates, 0, np.maximum(0, 1 + scores))  # (n, q)
-    loss = np.sum(short_of_margin**2) + np.sum(above_margin**2)
-    gradient = 2 * C * design.T @ (above_margin - share * short_of_margin)
+    loss = np.sum(count * short_of_margin**2) + np.sum(count * above_margin**2)
+    gradient = 2 * C * design.T @ (count * (above_margin - share * short_of_margin))
     gradient[:-1] += weights[:-1]
     return 0.5 * np.sum(weights[:-1] ** 2) + C * loss, gradient
 
@@ -46,8 +50,8 @@ class CLPL(PLLClassifier):
 
     The mean over candidates is the tightest convex bound of its kind on the loss of the best candidate. With one
     candidate per sample it is a one-versus-rest linear support vector machine. The objective is convex and smooth and
-    is minimised by L-BFGS; the bias is not penalised. `predict_proba` is the softmax of the scores, a monotone
-    rescaling that was not calibrated.
+    is minimised by L-BFGS; the bias is not penalised. A sample weight multiplies the bracket of its sample.
+    `predict_proba` is the softmax of the scores, a monotone rescaling that was not calibrated.
 
     Parameters
     ----------
@@ -74,6 +78,7 @@ class CLPL(PLLClassifier):
 
     name = "CLPL"
     citation = "Cour, Sapp & Taskar, JMLR 2011"
+    supports_sample_weight = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -86,13 +91,16 @@ class CLPL(PLLClassifier):
         self.tol = tol
 
     def _fit(self, Z: Array, candidates: NDArray[np.bool_]) -> None:
+        self._fit_weighted(Z, candidates, np.ones(len(Z)))
+
+    def _fit_weighted(self, Z: Array, candidates: NDArray[np.bool_], weight: Array) -> None:
         basis, features = span_of_samples(Z)
         design = np.column_stack([features, np.ones(len(Z))])
         penalty = np.append(np.ones(features.shape[1]), 0.0)
         minimum = minimize_weights(
-            partial(clpl_objective, design=design, candidates=candidates, C=self.C),
+            partial(clpl_objective, design=design, candidates=candidates, C=self.C, sample_weight=weight),
             np.zeros((design.shape[1], candidates.shape[1])),
-            curvature_coordinates(design, 2 * self.C, penalty),
+            curvature_coordinates(np.sqrt(weight)[:, None] * design, 2 * self.C, penalty),
             max_iter=self.max_iter,
             tol=self.tol,
         )

@@ -76,8 +76,21 @@ class EmbeddedPLL(MIPLClassifier):
         """Where the learner was published."""
         return self.learner.citation
 
+    @property
+    def supports_sample_weight(self) -> bool:  # type: ignore[override]
+        """Whether the learner can weight samples."""
+        return self.learner.supports_sample_weight
+
+    @property
+    def _no_sample_weight(self) -> str:  # type: ignore[override]
+        return self.learner._no_sample_weight
+
     def _fit(self, bags: Bags, candidates: NDArray[np.bool_]) -> None:
         self.learner_ = clone(self.learner).fit(embed_bags(bags, self.embed), candidates)
+
+    def _fit_weighted(self, bags: Bags, candidates: NDArray[np.bool_], sample_weight: NDArray[np.float64]) -> None:
+        Z = embed_bags(bags, self.embed)
+        self.learner_ = clone(self.learner).fit(Z, candidates, sample_weight=sample_weight)
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:
         return self.learner_.predict_proba(embed_bags(bags, self.embed))

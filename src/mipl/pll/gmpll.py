@@ -72,6 +72,7 @@ class GMPLL(PLLClassifier):
 
     name = "GM-PLL"
     citation = "Lyu et al., TKDE 2021"
+    _no_sample_weight = "its graph of neighbours has no weights"
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "unary_weight": [Interval(Real, 0, None, closed="left")],

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 class _Posterior(NamedTuple):
-    """What the E-step learns: Dirichlet counts (K, q), responsibilities (n, K), and the log evidence bound."""
+    """What the E-step learns: Dirichlet counts (K, q), weighted responsibilities (n, K), and the log evidence bound."""
 
     concentrations: Array
     responsibilities: Array
@@ -43,7 +43,8 @@ class LSBCMM(PLLClassifier):
     .. math:: r_{ikl} \propto \phi_k(x_i) \exp E[\log \theta_{kl}], \qquad
               \hat\alpha_{kl} = \alpha + \textstyle\sum_i r_{ikl},
 
-    and the sticks by K - 1 weighted logistic regressions. As :math:`r` is a product of a region factor and a label
+    and the sticks by K - 1 weighted logistic regressions; a sample weight multiplies :math:`r_i` in all sums over
+    samples, and the sample's part of the bound. As :math:`r` is a product of a region factor and a label
     factor, all sums over it are products of (n, K), (K, q) and (n, q) matrices and r itself is never formed. The
     regressions are solved together. The prediction is
     :math:`p(y = l \mid x) = \sum_k \phi_k(x) \hat\alpha_{kl} / \sum_{l'} \hat\alpha_{kl'}`.
@@ -84,6 +85,7 @@ class LSBCMM(PLLClassifier):
 
     name = "LSB-CMM"
     citation = "Liu & Dietterich, NIPS 2012"
+    supports_sample_weight = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "regions_per_class": [Interval(Integral, 1, None, closed="left")],
         "alpha": [Interval(Real, 0, None, closed="neither")],
@@ -111,23 +113,26 @@ class LSBCMM(PLLClassifier):
         self.max_stick_iter = max_stick_iter
 
     def _fit(self, Z: Array, candidates: NDArray[np.bool_]) -> None:
+        self._fit_weighted(Z, candidates, np.ones(len(Z)))
+
+    def _fit_weighted(self, Z: Array, candidates: NDArray[np.bool_], weight: Array) -> None:
         # Exponentials take the time; threads of the thin products only get in their way.
         with limit_threads(len(Z), one_thread_up_to=np.inf):
-            self._maximise(Z, candidates)
+            self._maximise(Z, candidates, weight[:, None])
 
-    def _maximise(self, Z: Array, candidates: NDArray[np.bool_]) -> None:
-        """Variational EM."""
+    def _maximise(self, Z: Array, candidates: NDArray[np.bool_], count: Array) -> None:
+        """Variational EM with sample weights (n, 1)."""
         n_classes = candidates.shape[1]
         n_regions = self.regions_per_class * n_classes
         basis, features = span_of_samples(Z)
         design = np.column_stack([features, np.ones(len(Z))])
         penalty = np.append(np.full(features.shape[1], 1 / self.sigma2), 0.0)
-        coordinates = curvature_coordinates(design, 0.25, penalty)
+        coordinates = curvature_coordinates(np.sqrt(count) * design, 0.25, penalty)
         labels = candidates.astype(np.float64)
 
         # Regions start out with one favourite class each, in turn, and everywhere equally likely.
         favourite = np.arange(n_regions)[:, None] % n_classes == np.arange(n_classes)
-        posterior = self._expect(np.zeros((len(Z), n_regions)), 1 + 10.0 * favourite, labels)
+        posterior = self._expect(np.zeros((len(Z), n_regions)), 1 + 10.0 * favourite, labels, count)
         weights = np.zeros((design.shape[1], n_regions - 1))
         bounds: list[float] = []
         for _ in range(self.max_iter):
@@ -135,7 +140,7 @@ class LSBCMM(PLLClassifier):
             reached = taken + np.cumsum(posterior.responsibilities[:, :0:-1], axis=1)[:, ::-1]
             loss = partial(_stick_loss, design=design, taken=taken, reached=reached, penalty=penalty)
             weights = minimize_weights(loss, weights, coordinates, max_iter=self.max_stick_iter, tol=1e-2).point
-            posterior = self._expect(_log_regions(design @ weights), posterior.concentrations, labels)
+            posterior = self._expect(_log_regions(design @ weights), posterior.concentrations, labels, count)
             bounds.append(posterior.bound - 0.5 * float(penalty @ np.sum(weights**2, axis=1)))
             if len(bounds) > 10:
                 gain = np.mean(bounds[-3:]) - np.mean(bounds[-6:-3])
@@ -146,10 +151,10 @@ class LSBCMM(PLLClassifier):
         self.bounds_ = np.array(bounds)
         self.n_iter_ = len(bounds)
 
-    def _expect(self, log_regions: Array, concentrations: Array, labels: Array) -> _Posterior:
+    def _expect(self, log_regions: Array, concentrations: Array, labels: Array, count: Array) -> _Posterior:
         """One coordinate step on q(z, y), then one on q(theta), and the bound without the prior of the sticks.
 
-        Shapes: log_regions (n, K), concentrations (K, q), labels (n, q).
+        Shapes: log_regions (n, K), concentrations (K, q), labels (n, q), sample weights `count` (n, 1).
         """
         # The floor keeps exp above zero when alpha is tiny; the bound below holds for any factor.
         log_factor = np.maximum(_expected_log(concentrations), -600)
@@ -158,12 +163,12 @@ class LSBCMM(PLLClassifier):
         regions = np.exp(log_regions - shift)
         joint = regions * (labels @ factor.T)  # (n, K)
         total = joint.sum(axis=1, keepdims=True)
-        counts = factor * ((regions / total).T @ labels)
+        counts = factor * ((count * (regions / total)).T @ labels)
         updated = self.alpha + counts
         # With q(z, y) optimal for the old theta, its part of the bound is log(total) there; the new theta moves it.
-        bound = np.sum(np.log(total) + shift) + np.sum(counts * (_expected_log(updated) - log_factor))
+        bound = np.sum(count * (np.log(total) + shift)) + np.sum(counts * (_expected_log(updated) - log_factor))
         bound -= _dirichlet_divergence(updated, self.alpha)
-        return _Posterior(updated, joint / total, float(bound))
+        return _Posterior(updated, count * (joint / total), float(bound))
 
     def _predict_proba(self, Z: Array) -> Array:
         regions = np.exp(_log_regions(Z @ self.coef_.T + self.intercept_))

@@ -85,6 +85,7 @@ class PLAGGD(KernelRidgePLL):
 
     name = "PL-AGGD"
     citation = "Wang, Li & Zhang, KDD 2019"
+    _no_sample_weight = "its graph of neighbours has no weights"
     _ridge_parameter = "gamma"
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],

@@ -27,7 +27,8 @@ class SURE(KernelRidgePLL):
     with the largest score: the row step :math:`\min_p \|p - f(x_i)\|^2 - \lambda p_j`, subject to
     :math:`p_l \le p_j`, is the projection of :math:`f(x_i) + \tfrac{\lambda}{2} e_j` onto the candidate simplex.
     (Completing the square gives the projection without the constraints :math:`p_l \le p_j`; a projection onto a
-    simplex keeps the order of its argument, so it meets them.)
+    simplex keeps the order of its argument, so it meets them.) A sample weight multiplies the terms of its sample in
+    both sums, which leaves the row step as it is.
 
     Parameters
     ----------
@@ -54,6 +55,7 @@ class SURE(KernelRidgePLL):
 
     name = "SURE"
     citation = "Feng & An, AAAI 2019"
+    supports_sample_weight = True
     _ridge_parameter = "beta"
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "lam": [Interval(Real, 0, None, closed="left")],
@@ -82,12 +84,12 @@ class SURE(KernelRidgePLL):
         self, Z: NDArray[np.float64], candidates: NDArray[np.bool_], model: GaussianRidge
     ) -> NDArray[np.float64]:
         confidences = uniform_weights(candidates)
-        rows = np.arange(len(Z))
+        rows, scale = np.arange(len(Z)), np.sqrt(model.sample_weight)[:, None]
         for step in range(1, self.max_iter + 1):
             self.n_iter_ = step
             scores = model.fitted(confidences)
             scores[rows, np.where(candidates, scores, -np.inf).argmax(axis=1)] += self.lam / 2
             previous, confidences = confidences, project_simplex(scores, candidates)
-            if np.linalg.norm(confidences - previous) < self.tol:
+            if np.linalg.norm(scale * (confidences - previous)) < self.tol:
                 break
         return confidences

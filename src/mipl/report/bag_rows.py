@@ -58,10 +58,12 @@ def bag_rows(resolution: Resolution, budget: int) -> BagRows:
     q = len(resolution.classes)
     ids = [str(name) for name in resolution.bag_ids.tolist()]
     sizes = resolution.bags.sizes.tolist()
+    # Both are candidates, unless the model holds it possible that the truth is missing from a set.
+    best_two = (resolution.posterior > 0) & (resolution.posterior >= resolution.second_probability[:, None])
     rows: list[list[Any]] = []
     size = 0
     for i in order.tolist():
-        mask = None if resolution.candidates is None else resolution.candidates[i]
+        mask = None if resolution.candidates is None else resolution.candidates[i] | best_two[i]
         among = resolution.posterior[i] if mask is None else np.where(mask, resolution.posterior[i], -1)
         n_candidates = q if mask is None else int(mask.sum())
         n_likely = min(int(np.sum(among >= _LIKELY)), _MOST_BARS)

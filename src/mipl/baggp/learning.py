@@ -1,0 +1,96 @@
+"""Learning from features: both experts, how they are stacked, and the posterior of the training bags."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mipl.baggp.candidate_noise import expected_noise, fit_candidate_noise, noisy_log_prior
+from mipl.baggp.cross_fit import held_out_evidence
+from mipl.baggp.likelihood import fit_bag_likelihood
+from mipl.baggp.low_rank import LowRank
+from mipl.baggp.model import BagModel
+from mipl.baggp.regression import fit_bag_regression
+from mipl.baggp.stacking import default_stacking, fit_stacking, label_free, training_posterior
+from mipl.baggp.votes import fit_vote_strength, vote_log_prior
+from mipl.supervision import Supervision
+
+__all__ = ["Learned", "learn"]
+
+
+class Learned(NamedTuple):
+    """What was learned from features.
+
+    Attributes
+    ----------
+    model : BagModel
+    posterior : (m, q), of the training bags' labels
+    vote_strength : float, None without votes
+    candidate_noise : float, the share of candidate sets that lack their label, as given or as estimated
+    label_free : mean and standard error of the label-free score of held-out bags, None without cross-fitting
+    """
+
+    model: BagModel
+    posterior: Tensor
+    vote_strength: float | None
+    candidate_noise: float
+    label_free: tuple[float | None, float | None] = (None, None)
+
+
+def learn(
+    data: LowRank,
+    supervision: Supervision,
+    kappa: float | None,
+    background: Tensor | None,
+    candidate_noise: float | str,
+    *,
+    cross_fit: bool,
+    joined: bool,
+) -> Learned:
+    """Fit both experts to features, and stack them.
+
+    Parameters
+    ----------
+    data : LowRank
+        Features of the bags.
+    supervision : Supervision
+        What is known of the labels, of the bags in the order of the blocks.
+    kappa : float or None
+        How readily a bag takes more than one instance for positive.
+    background : (q,) bool or None
+        The class that no instance carries.
+    candidate_noise : float or "auto"
+        The share of candidate sets that lack their label.
+    cross_fit : bool
+        Fit both anew without each fold of the blocks.
+    joined : bool
+        Join the blocks for each fit, which pays where they are small.
+    """
+    blocks = data.blocks.joined() if joined else data.blocks
+    device = data.spectrum.values.device
+    known = np.where(supervision.candidates, 0.0, -np.inf)
+    noise = expected_noise() if isinstance(candidate_noise, str) else float(candidate_noise)
+    log_prior = torch.tensor(noisy_log_prior(known, noise), device=device)
+    regression = fit_bag_regression(blocks, data.spectrum, log_prior, background)
+    if candidate_noise == "auto":
+        noise = fit_candidate_noise(regression.log_evidence, supervision.candidates, blocks.weight)
+    strength = None
+    if supervision.weights is not None:
+        strength = fit_vote_strength(regression.log_evidence, supervision.weights, noise, blocks.weight)
+        known = vote_log_prior(supervision.weights, strength)
+    if strength is not None or candidate_noise == "auto":
+        log_prior = torch.tensor(noisy_log_prior(known, noise), device=device)
+        regression = fit_bag_regression(blocks, data.spectrum, log_prior, background)
+    candidates = log_prior > -torch.inf
+    likelihood = fit_bag_likelihood(blocks, data.spectrum.values, regression.posterior, candidates, kappa, background)
+    model = BagModel(regression.expert, likelihood, default_stacking())
+    if not cross_fit:
+        return Learned(model, regression.posterior, strength, noise)
+    held_out = held_out_evidence(data, log_prior, regression.signal_variance, kappa, background, joined)
+    model = model._replace(stacking=fit_stacking(*held_out, log_prior, blocks.weight))
+    posterior = training_posterior(model, blocks, held_out, log_prior)
+    score = label_free(model.stacking.probabilities(*held_out), log_prior, blocks.weight)
+    return Learned(model, posterior, strength, noise, score)

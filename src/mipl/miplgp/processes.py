@@ -1,0 +1,110 @@
+"""The Gaussian processes that MIPLGP asks for: their kernel at its start values, and the engine for its parameters."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from typing import Protocol
+
+import numpy as np
+import torch
+from gpytorch.kernels import Kernel
+from numpy.typing import NDArray
+
+from mipl.compute import torch_device
+from mipl.gp.engine import Engine, choose_engine, exact_engine
+from mipl.gp.kernels import scaled_matern
+from mipl.gp.landmarks import median_distance
+from mipl.gp.low_rank import LowRankEngine
+
+__all__ = ["build_engine"]
+
+
+class Settings(Protocol):
+    """The parameters of `mipl.MIPLGP` that describe processes and engine."""
+
+    name: str
+    engine: str
+    n_landmarks: int
+    kernel: Kernel | None
+    nu: float
+    lengthscale: float | str
+    outputscale: float
+    extra_noise: float
+    variance_rank: int | None
+    cholesky_size: int
+    preconditioner_size: int
+    n_probes: int
+    max_cg_iter: int
+    cg_tol: float
+    memory_budget: float
+    device: str
+    verbose: bool
+
+
+def build_engine(
+    settings: Settings,
+    X: NDArray[np.float32],
+    n_classes: int,
+    seed: int,
+    weights: NDArray[np.float64] | None = None,
+) -> tuple[str, Engine]:
+    """The name of the engine, "exact" or "low-rank", and the engine.
+
+    Parameters
+    ----------
+    settings : MIPLGP
+        The parameters.
+    X : (n, d) array
+        The training instances.
+    n_classes : int
+        C, the number of processes.
+    seed : int
+        Seed of probes, landmarks and of the rows whose median distance is taken.
+    weights : (n,) array, default=None
+        How often each instance counts; None for once.
+    """
+    if settings.kernel is not None:
+        kernel = copy.deepcopy(settings.kernel)
+    else:
+        kernel = scaled_matern(settings.nu, _start_lengthscale(settings, X, seed, weights), settings.outputscale)
+    name = choose_engine(len(X), settings.n_landmarks, kernel) if settings.engine == "auto" else settings.engine
+    if settings.engine == "auto" and settings.verbose:
+        print(f"{settings.name}: the {name} engine for {len(X):,} instances", file=sys.stderr)
+    if name == "low-rank":
+        return name, LowRankEngine(
+            X,
+            kernel,
+            n_classes,
+            n_landmarks=settings.n_landmarks,
+            extra_noise=settings.extra_noise,
+            seed=seed,
+            device=torch_device(settings.device),
+            weights=weights,
+        )
+    return name, exact_engine(
+        X,
+        kernel,
+        n_classes,
+        extra_noise=settings.extra_noise,
+        cholesky_size=settings.cholesky_size,
+        preconditioner_size=settings.preconditioner_size,
+        n_probes=settings.n_probes,
+        cg_tol=settings.cg_tol,
+        max_cg_iter=settings.max_cg_iter,
+        variance_rank=settings.variance_rank,
+        memory_budget=settings.memory_budget,
+        seed=seed,
+        device=torch_device(settings.device),
+        weights=weights,
+    )
+
+
+def _start_lengthscale(
+    settings: Settings, X: NDArray[np.float32], seed: int, weights: NDArray[np.float64] | None
+) -> float:
+    if settings.lengthscale == "median":
+        # A copy: the instances of bags are read-only, which torch tensors cannot be.
+        rows, generator = torch.tensor(X), torch.Generator().manual_seed(seed)
+        return median_distance(rows, generator, weights=None if weights is None else torch.tensor(weights))
+    return float(settings.lengthscale)

@@ -1,0 +1,178 @@
+"""Weights of bags in every part of BagGP, against copies of the bags."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from baggp_blocks import block_of, blocks_of, generator, log_prior, low_rank_of, make_block, random_candidates
+
+from mipl import BagGP, MIPLDataset
+from mipl.baggp.blocks import Block, Column
+from mipl.baggp.class_offsets import class_offsets
+from mipl.baggp.cross_fit import assign_folds
+from mipl.baggp.likelihood import LabelPrior, likelihood_statistics
+from mipl.baggp.low_rank import gram
+from mipl.baggp.platt import fit_platt
+from mipl.baggp.regression import fit_bag_regression
+from mipl.baggp.stacking import fit_stacking, label_free
+from mipl.baggp.votes import fit_vote_strength
+from mipl.baggp.weights import mean_and_error
+from mipl.checks import small_problem
+from mipl.datasets.synthetic import make_bags
+from mipl.gp.landmarks import kmeans_landmarks, median_distance
+from mipl.gp.nystrom import principal_map
+
+WEIGHT = torch.tensor([1.0, 3.0, 2.0, 1.0, 2.0], dtype=torch.float64)
+COPIES = torch.repeat_interleave(torch.arange(5), WEIGHT.long())
+
+
+def weighted_and_copied() -> tuple[Block, Block]:
+    """A block of five bags with weights, and one with copies of these bags."""
+    block = make_block([1, 4, 3, 6, 2])
+    rows = torch.cat([torch.arange(int(block.offsets[b]), int(block.offsets[b + 1])) for b in COPIES])
+    offsets = torch.cat([torch.zeros(1, dtype=torch.int64), block.offsets.diff()[COPIES].cumsum(0)])
+    return block._replace(weight=WEIGHT), block_of(block.features[rows], offsets)
+
+
+@pytest.mark.parametrize("hold_prior", [True, False])
+def test_likelihood_and_gradient_count_copies(hold_prior: bool) -> None:
+    weighted, copied = weighted_and_copied()
+    candidates = random_candidates(5, 3)
+    prior = torch.where(candidates, torch.rand(5, 3, generator=generator(2), dtype=torch.float64), 0.0)
+    W = torch.randn(6, 4, generator=generator(3), dtype=torch.float64)
+    bias = torch.tensor([-3.0, -2.0, -3.0, -0.1], dtype=torch.float64)
+    values, gradients = zip(
+        *(
+            likelihood_statistics(block, LabelPrior.of(p, p > 0), W, bias, math.log(2.0), hold_prior)
+            for block, p in ((weighted, prior), (copied, prior[COPIES]))
+        ),
+        strict=True,
+    )
+    torch.testing.assert_close(values[0], values[1])
+    torch.testing.assert_close(gradients[0], gradients[1])
+
+
+def test_gram_matrix_and_folds_count_copies() -> None:
+    weighted, copied = weighted_and_copied()
+    torch.testing.assert_close(gram(weighted), gram(copied))
+    rng = np.random.default_rng(0)
+    groups = np.array([0, 0, 1, 2, 3])
+    folds = assign_folds(5, 2, rng, groups, WEIGHT.numpy())
+    assert folds[COPIES].tolist() == assign_folds(9, 2, rng, groups[COPIES]).tolist()
+
+
+def test_platt_scaling_offsets_and_stacking_count_copies() -> None:
+    g = generator(4)
+    evidence, other = (2 * torch.randn(200, 3, generator=g, dtype=torch.float64) for _ in range(2))
+    known = log_prior(torch.rand(200, 3, generator=g) < 0.5)
+    known[torch.arange(200), evidence.argmax(dim=1)] = 0.0
+    weight = torch.randint(1, 4, (200,), generator=g).double()
+    copies = torch.repeat_interleave(torch.arange(200), weight.long())
+    targets = torch.rand(200, 3, generator=g, dtype=torch.float64)
+    weighted, copied = make_block([1] * 200)._replace(weight=weight), make_block([1] * len(copies))
+    for a, b in (
+        (
+            fit_platt(blocks_of(weighted), Column.of([[evidence]]), Column.of([[targets]])),
+            fit_platt(blocks_of(copied), Column.of([[evidence[copies]]]), Column.of([[targets[copies]]])),
+        ),
+        ([class_offsets(evidence, known, weight)], [class_offsets(evidence[copies], known[copies])]),
+    ):
+        for x, y in zip(a, b, strict=True):
+            torch.testing.assert_close(x, y)
+    found = fit_stacking(evidence, other, known, weight)
+    expected = fit_stacking(evidence[copies], other[copies], known[copies])
+    np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-3)
+    assert found.outlier_rate == pytest.approx(expected.outlier_rate, abs=1e-4)
+    P = found.probabilities(evidence, other)
+    assert label_free(P, known, weight) == pytest.approx(label_free(P[copies], known[copies]))
+    votes = np.random.default_rng(0).integers(1, 9, (200, 3)) * (known == 0).numpy().astype(float)
+    strength = fit_vote_strength(evidence, votes, sample_weight=weight)
+    assert strength == pytest.approx(fit_vote_strength(evidence[copies], votes[copies.numpy()]), rel=1e-3)
+
+
+def test_mean_and_error_count_copies() -> None:
+    values = torch.randn(5, generator=generator(), dtype=torch.float64)
+    assert mean_and_error(values, WEIGHT) == pytest.approx(mean_and_error(values[COPIES], None))
+
+
+@pytest.mark.parametrize("landmarks", [400, 60])
+def test_bag_regression_counts_copies(landmarks: int) -> None:
+    ds = make_bags(n_bags=60, n_classes=3, n_features=4, separation=4.0)
+    weight = 1 + np.arange(60) % 3
+    copies = np.repeat(np.arange(60), weight)
+    X, known = torch.tensor(ds.bags.instances).double(), log_prior(ds.candidates)
+    # The same landmarks for both: those of copies start from other rows.
+    kernel_map = principal_map(*kmeans_landmarks(X, landmarks, generator()), median_distance(X, generator()), rank=50)
+    weighted = low_rank_of(X, ds.bags.offsets, kernel_map, weight=torch.tensor(weight).double())
+    bags = ds.bags[copies]
+    copied = low_rank_of(torch.tensor(bags.instances).double(), bags.offsets, kernel_map)
+    torch.testing.assert_close(weighted.spectrum.values, copied.spectrum.values)
+    a, b = (
+        fit_bag_regression(part.blocks, part.spectrum, prior)
+        for part, prior in ((weighted, known), (copied, known[copies]))
+    )
+    assert a.signal_variance == b.signal_variance
+    first = np.searchsorted(copies, np.arange(60))
+    torch.testing.assert_close(a.posterior, b.posterior[first], atol=1e-5, rtol=0)
+    torch.testing.assert_close(a.expert.class_offset, b.expert.class_offset, atol=1e-4, rtol=0)
+
+
+def fit_twice(options: dict[str, Any], candidates: Any, **more: Any) -> tuple[BagGP, BagGP]:
+    """A fit with weights, and one with copies that share a group."""
+    bags, *_ = small_problem(m=48)
+    weight = 1 + np.arange(48) % 3
+    copies = np.repeat(np.arange(48), weight)
+    weighted = BagGP(**options).fit(bags, candidates, groups=np.arange(48), sample_weight=weight, **more)
+    return weighted, BagGP(**options).fit(bags[copies], candidates[copies], groups=copies, **more)
+
+
+@pytest.mark.parametrize("case", ["sets", "votes", "background", "no cross-fitting"])
+def test_the_whole_estimator_counts_copies(case: str) -> None:
+    _, candidates, _ = small_problem(m=48)
+    votes = np.where(candidates, np.random.default_rng(0).integers(1, 9, candidates.shape), 0)
+    a, b = fit_twice(
+        {"cross_fit": 0} if case == "no cross-fitting" else {},
+        votes if case == "votes" else candidates,
+        **({"background": 1} if case == "background" else {}),
+    )
+    new, *_ = small_problem(m=40, seed=8)
+    np.testing.assert_allclose(a.predict_proba(new), b.predict_proba(new), atol=1e-3)
+    np.testing.assert_allclose(a.predict_instances(new), b.predict_instances(new), atol=2e-3)
+    first = np.searchsorted(np.repeat(np.arange(48), 1 + np.arange(48) % 3), np.arange(48))
+    np.testing.assert_allclose(a.posterior_, b.posterior_[first], atol=1e-3)
+    assert a.outlier_rate_ == pytest.approx(b.outlier_rate_, abs=1e-3)
+    if case != "no cross-fitting":
+        assert a.label_free_score_ == pytest.approx(b.label_free_score_, abs=1e-3)
+        assert a.label_free_error_ == pytest.approx(b.label_free_error_, abs=1e-3)
+
+
+def test_bags_of_weight_zero_are_resolved_as_new_bags() -> None:
+    bags, candidates, _ = small_problem(m=48)
+    weight = np.where(np.arange(48) % 4 == 0, 0, 1)
+    ds = MIPLDataset(bags, candidates)
+    model = BagGP().fit(ds, sample_weight=weight)
+    assert model.posterior_.shape == (36, 3)
+    resolved, kept = model.resolve(ds), weight > 0
+    np.testing.assert_array_equal(resolved[kept], model.posterior_)
+    proba = np.where(candidates, model.predict_proba(bags), 0)
+    expected = proba / proba.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(resolved[~kept], expected[~kept])
+
+
+def test_a_fraction_lies_between_leaving_a_bag_out_and_keeping_it() -> None:
+    """Bags whose candidate sets lack the label harm less, the less they weigh."""
+    ds = make_bags(n_bags=150, n_classes=3, n_features=8, separation=6.0, sizes=(4, 8), r=1)
+    train, test = ds.split(0.5, seed=0)
+    wrong = np.arange(len(train)) % 3 == 0
+    candidates = np.where(wrong[:, None], ~train.candidates, train.candidates)
+    loss = []
+    for w in (1.0, 0.3, 0.1, 0.0):
+        model = BagGP(n_landmarks=200, rank=100, cross_fit=2)
+        proba = model.fit(train.bags, candidates, sample_weight=np.where(wrong, w, 1.0)).predict_proba(test.bags)
+        loss.append(-np.log(proba[np.arange(len(test)), test.labels]).mean())
+    assert loss == sorted(loss, reverse=True)
+    assert loss[0] > loss[-1] + 0.5

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mipl.registry import make, methods
     from mipl.resolution import Resolution
     from mipl.resolving import explain, resolve
+    from mipl.scanning.scan import Scan, scan
     from mipl.scoring import label_free_score
 
 _EXPORTS = {
@@ -40,6 +41,7 @@ _EXPORTS = {
     "MIPLClassifier": "mipl.base",
     "MIPLDataset": "mipl.dataset",
     "Resolution": "mipl.resolution",
+    "Scan": "mipl.scanning.scan",
     "check": "mipl.checking",
     "explain": "mipl.resolving",
     "label_free_score": "mipl.scoring",
@@ -48,6 +50,7 @@ _EXPORTS = {
     "make": "mipl.registry",
     "methods": "mipl.registry",
     "resolve": "mipl.resolving",
+    "scan": "mipl.scanning.scan",
 }
 _SUBMODULES = ("bench", "checks", "datasets", "deep", "features", "gp", "io", "mil", "pll", "report", "scoring")
 
@@ -61,6 +64,7 @@ __all__ = [
     "MIPLError",
     "ParameterError",
     "Resolution",
+    "Scan",
     "UnavailableError",
     "__version__",
     "check",
@@ -71,6 +75,7 @@ __all__ = [
     "make",
     "methods",
     "resolve",
+    "scan",
 ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,19 +12,19 @@ from mipl.errors import DataError
 from mipl.io.columns import absent
 from mipl.io.labels import as_numbers, label_cell
 from mipl.io.lists import is_list, whole
-from mipl.io.tabular import metadata
-from mipl.scanning.files import ScanFile
+from mipl.scanning.facts import Facts
 from mipl.scanning.layout import Layout
 from mipl.scanning.pieces import Part, Piece, read_pieces
 from mipl.scanning.recipe import Labels, Recipe
-from mipl.scanning.rows import Rows
 from mipl.scanning.selection import Selection
 from mipl.votes import as_label
 
 __all__ = ["find_labels"]
 
 
-def find_labels(parts: Sequence[Part], layout: Layout, unlabelled: Sequence[Any] | None) -> Labels:
+def find_labels(
+    parts: Sequence[Part], facts: Sequence[Facts], layout: Layout, unlabelled: Sequence[Any] | None
+) -> Labels:
     """The classes of all files, and which columns all of them have.
 
     Where every file has the metadata of mipl, these name the classes; else the columns of candidates are read, and
@@ -34,51 +34,40 @@ def find_labels(parts: Sequence[Part], layout: Layout, unlabelled: Sequence[Any]
     ----------
     parts : sequence of Part
         All rows of all files.
+    facts : sequence of Facts
+        What the footers of all files tell.
     layout : Layout
         What the columns are.
     unlabelled : sequence of labels, or None
         The classes that a bag without candidates may have; None refuses such bags.
     """
-    parts = [part for part in parts if part.stop > part.start]
-    schemas = [_Schema(part.file, layout) for part in parts]
-    if unlabelled is None and not any(schema.candidates for schema in schemas):
-        told = absent(parts[0].file.path, schemas[0].names, "candidates")
+    facts = [each for each in facts if sum(each.groups)]  # an empty file has no say
+    if unlabelled is None and not any(each.roles["candidates"] for each in facts):
+        told = absent(facts[0].path, facts[0].names, "candidates")
         raise DataError(f"{told}; only predict and explain take bags without candidates")
-    background = next((s.extra["background"] for s in schemas if s.extra.get("background") is not None), None)
-    own = [schema.extra.get("classes") for schema in schemas]
-    weighted = layout.instances is not None and any("weights" in schema.names for schema in schemas)
+    background = next((s.extra["background"] for s in facts if s.extra.get("background") is not None), None)
+    own = [each.extra.get("classes") for each in facts]
+    weighted = layout.instances is not None and any("weights" in each.names for each in facts)
     if unlabelled is None and all(classes is not None for classes in own):
         classes = _union(own)
     else:
-        found = _read_labels(parts, layout)
+        found = _read_labels(parts, {each.path: each for each in facts}, layout)
         weighted = weighted or found.weighted
         classes = found.classes(own, unlabelled)
-        own = [given or sorted(found.candidates[s.path]) for given, s in zip(own, schemas, strict=True)]
+        own = [given or sorted(found.candidates.get(s.path, {})) for given, s in zip(own, facts, strict=True)]
     if len({type(name) for name in classes}) > 1:
         raise DataError(
-            f"{parts[0].file.path} and other files: labels mix integers and text, such as {classes[:3]}; use one kind"
+            f"{facts[0].path} and other files: labels mix integers and text, such as {classes[:3]}; use one kind"
         )
     column = "instance_label" if layout.instances is None else "instance_labels"
     return Labels(
         classes=classes,
         weighted=weighted,
         background=background,
-        instance_labels=all(column in schema.names for schema in schemas) and all(each == own[0] for each in own),
-        groups=all("group" in schema.names for schema in schemas),
-        group_numbers=_group_numbers(parts, layout, schemas),
+        instance_labels=all(column in each.names for each in facts) and all(names == own[0] for names in own),
+        groups=all("group" in each.names for each in facts),
+        group_numbers=_group_numbers(parts, facts),
     )
-
-
-class _Schema:
-    """The columns of one file and what mipl wrote beside them."""
-
-    def __init__(self, file: ScanFile, layout: Layout) -> None:
-        with file.open() as rows:
-            self.path = file.path
-            self.names = rows.names
-            self.extra = metadata(pa.table({}, schema=pa.schema([], rows.schema.metadata)), file.path)
-            self.candidates = layout.roles(rows, file.path)["candidates"]
-            self.named_groups = "group" in rows.schema.names and _is_text(rows, "group")
 
 
 class _Found:
@@ -99,11 +88,11 @@ class _Found:
         return known if known is not None else sorted(occurring, key=lambda label: (isinstance(label, str), label))
 
 
-def _read_labels(parts: Sequence[Part], layout: Layout) -> _Found:
+def _read_labels(parts: Sequence[Part], facts: Mapping[str, Facts], layout: Layout) -> _Found:
     found = _Found()
     for piece in read_pieces(parts, layout, Selection(), what="labels"):
         own = found.candidates.setdefault(piece.file.path, {})
-        lists = _lists(piece, layout)
+        lists = _lists(piece, facts[piece.file.path].roles)
         if lists is not None:
             own |= dict.fromkeys(_labels(lists[0], piece))
             found.labels |= dict.fromkeys(_labels(lists[1], piece))
@@ -116,10 +105,8 @@ def _read_labels(parts: Sequence[Part], layout: Layout) -> _Found:
     return found
 
 
-def _lists(piece: Piece, layout: Layout) -> tuple[pa.Array, pa.Array] | None:
+def _lists(piece: Piece, roles: Mapping[str, str | None]) -> tuple[pa.Array, pa.Array] | None:
     """All candidates and all labels of a piece, where its candidates are plain lists of names or integers."""
-    with piece.file.open() as rows:
-        roles = layout.roles(rows, piece.file.path)
     other = {b"mipl", b"huggingface"} & set(piece.table.schema.metadata or {})
     if roles["candidates"] is None or other or "weights" in piece.table.column_names:
         return None
@@ -143,9 +130,9 @@ def _union(lists: Iterable[list[Any]]) -> list[Any]:
     return names if len(names) == len(everything[0]) else sorted(names, key=lambda name: (isinstance(name, str), name))
 
 
-def _group_numbers(parts: Sequence[Part], layout: Layout, schemas: Sequence[_Schema]) -> dict[str, int] | None:
+def _group_numbers(parts: Sequence[Part], facts: Sequence[Facts]) -> dict[str, int] | None:
     """Numbers of groups that have names; groups named by integers keep these."""
-    if not any(schema.named_groups for schema in schemas):
+    if not any(each.named_groups for each in facts):
         return None
     names: set[str] = set()
     for part in parts:
@@ -157,9 +144,3 @@ def _group_numbers(parts: Sequence[Part], layout: Layout, schemas: Sequence[_Sch
     ordered = sorted(names)
     numbers = as_numbers(ordered)
     return dict(zip(ordered, numbers.tolist() if numbers.dtype.kind == "i" else range(len(ordered)), strict=True))
-
-
-def _is_text(rows: Rows, name: str) -> bool:
-    kind = rows.schema.field(name).type
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)

@@ -33,8 +33,10 @@ class Layout:
         What the user said, with the feature columns by name.
     instances : str or None
         The column of lists of instances where a row is a bag; None where a row is an instance.
+    width : int
+        Features of an instance in the files.
     n_features : int
-        Features d of an instance.
+        Features d of an instance that are taken.
     feature_names : tuple of str or None
         Their names in the order of all chunks.
     instance_shape : tuple of int
@@ -49,6 +51,7 @@ class Layout:
 
     columns: Columns
     instances: str | None
+    width: int
     n_features: int
     feature_names: tuple[str, ...] | None
     instance_shape: tuple[int, ...]
@@ -66,8 +69,7 @@ class Layout:
 
     def roles(self, rows: Rows, path: str) -> dict[str, str | None]:
         """Which column of a file is the bag, the candidates, the label and the instance id."""
-        extra = metadata(pa.table({}, schema=pa.schema([], rows.schema.metadata)), path)
-        return find_roles(path, rows.names, self.columns, exact=bool(extra))
+        return find_roles(path, rows.names, self.columns, exact=bool(rows.extra))
 
     def read_columns(self, rows: Rows, path: str) -> list[str]:
         """The columns of a file that a data set needs."""
@@ -96,7 +98,7 @@ def find_layout(files: Sequence[ScanFile], columns: Columns) -> Layout:
         with file.open() as rows:
             if not sum(rows.groups):
                 continue
-            roles = find_roles(file.path, rows.names, columns, exact=bool(_extra(rows, file)))
+            roles = find_roles(file.path, rows.names, columns, exact=bool(rows.extra))
             named = {*(v for v in roles.values() if v), *_named(columns.features)}
             names = [name for name in rows.names if name in rows.schema.names or name in named]
             _check_bag(rows, roles["bag"], file.path)
@@ -125,6 +127,7 @@ def _layout(head: pa.Table, file: ScanFile, columns: Columns, instances: str | N
     return Layout(
         columns=replace(columns, features=list(raw.roles.features), ignore=None),
         instances=instances,
+        width=raw.values.shape[1],
         n_features=raw.values.shape[1],
         feature_names=None if raw.feature_names is None else tuple(raw.feature_names),
         instance_shape=tuple(raw.instance_shape or (raw.values.shape[1],)),
@@ -142,10 +145,6 @@ def _check_bag(rows: Rows, bag: str | None, path: str) -> None:
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise DataError(f"{path}: the bags {bag!r} are of type {kind}; a scan needs integers or text, so cast them")
-
-
-def _extra(rows: Rows, file: ScanFile) -> dict[str, Any]:
-    return metadata(pa.table({}, schema=pa.schema([], rows.schema.metadata)), file.path)
 
 
 def _named(features: str | Sequence[str] | None) -> list[str]:

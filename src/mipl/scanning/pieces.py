@@ -182,7 +182,7 @@ def _rows_at_once(rows: Rows, layout: Layout, what: str, at_once: int) -> list[i
         return [at_once] * len(rows.groups)
     return [
         max(1, at_once * count // max(1, instances))
-        for count, instances in zip(rows.groups, rows.instances_of(layout.instances), strict=True)
+        for count, instances in zip(rows.groups, rows.instances_of(layout.instances, layout.width), strict=True)
     ]
 
 

@@ -14,6 +14,7 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from mipl.io.lists import depth, edges, whole
+from mipl.io.tabular import metadata
 
 __all__ = ["ArrowRows", "ParquetRows", "Rows"]
 
@@ -52,8 +53,13 @@ class Rows:
         """The columns of the file and of its folders' names."""
         return [*self.schema.names, *(name for name, _ in self.partition if name not in self.schema.names)]
 
-    def instances_of(self, column: str) -> list[int]:
-        """The instances in each group, where `column` is a list of instances."""
+    @cached_property
+    def extra(self) -> dict[str, Any]:
+        """What mipl wrote beside the columns."""
+        return metadata(pa.table({}, schema=pa.schema([], self.schema.metadata)), self.path)
+
+    def instances_of(self, column: str, n_features: int) -> list[int]:
+        """The instances in each group, where `column` is a list of instances with so many features."""
         raise NotImplementedError
 
     def may_hold(self, condition: pc.Expression) -> set[int]:
@@ -120,26 +126,14 @@ class ParquetRows(Rows):
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def instances_of(self, column: str) -> list[int]:
+    def instances_of(self, column: str, n_features: int) -> list[int]:
         """From the footer alone: the values of the column over those of one instance."""
         found = self._file.metadata
         leaves = [j for j in range(found.num_columns) if found.schema.column(j).path.startswith(f"{column}.")]
         values = [found.row_group(g).column(leaves[0]).num_values for g in range(found.num_row_groups)]
-        return [count // self._values_per_instance(column) for count in values]
-
-    def _values_per_instance(self, column: str) -> int:
-        """How many values of the first leaf one instance has."""
-        kind = self.schema.field(column).type.value_type
-        if pa.types.is_struct(kind):
-            return 1
-        first = next(self._file.iter_batches(batch_size=1, columns=[column]), None)
-        if first is None or first.num_rows == 0:
-            return 1
-        cells = whole(pa.Table.from_batches([first]), column).flatten()
-        size = max(1, len(cells))
-        while hasattr(cells, "flatten") and depth(cells.type) > 0:
-            cells = cells.flatten()
-        return max(1, len(cells) // size)
+        # Records have a leaf for each feature, lists of numbers one for all.
+        per_instance = 1 if pa.types.is_struct(self.schema.field(column).type.value_type) else n_features
+        return [count // per_instance for count in values]
 
     def may_hold(self, condition: pc.Expression) -> set[int]:
         """From the statistics of the row groups and the names of the folders."""
@@ -183,7 +177,7 @@ class ArrowRows(Rows):
     def __exit__(self, *_: object) -> None:
         self._source.close()
 
-    def instances_of(self, column: str) -> list[int]:
+    def instances_of(self, column: str, n_features: int) -> list[int]:
         """From the lengths of the lists; compressed record batches are expanded for it, one at a time."""
         tables = (pa.Table.from_batches([batch]) for batch in self._record_batches([column]))
         return [int(np.diff(edges(whole(table, column))).sum()) for table in tables]

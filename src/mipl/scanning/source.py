@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipl.io.columns import Columns
+from mipl.scanning.facts import Facts, read_facts
 from mipl.scanning.files import ScanFile
 from mipl.scanning.labels import find_labels
 from mipl.scanning.layout import Layout, find_layout
@@ -46,24 +47,27 @@ class Source:
         return find_layout(self.files, self.columns)
 
     @cached_property
+    def facts(self) -> list[Facts]:
+        """What the footers of all files tell."""
+        return [read_facts(file, self.layout) for file in self.files]
+
+    @cached_property
     def groups(self) -> Groups:
-        """The row groups, from the footers of all files."""
-        counts, file = [0], []
-        for i, each in enumerate(self.files):
-            with each.open() as rows:
-                counts += rows.groups
-                file += [i] * len(rows.groups)
-        return Groups(np.array(file, dtype=np.int64), np.cumsum(counts, dtype=np.int64))
+        """The row groups of all files."""
+        counts = [count for facts in self.facts for count in facts.groups]
+        file = [i for i, facts in enumerate(self.facts) for _ in facts.groups]
+        return Groups(np.array(file, dtype=np.int64), np.cumsum([0, *counts], dtype=np.int64))
 
     @cached_property
     def group_instances(self) -> NDArray[np.int64]:
         """The instances (g,) in each row group; from the footers for Parquet."""
-        if self.layout.instances is None:
-            return np.diff(self.groups.edges)
         counts: list[int] = []
-        for file in self.files:
+        for file, facts in zip(self.files, self.facts, strict=True):
+            if facts.instances is not None:
+                counts += facts.instances
+                continue
             with file.open() as rows:
-                counts += rows.instances_of(self.layout.instances) if sum(rows.groups) else [0] * len(rows.groups)
+                counts += rows.instances_of(str(self.layout.instances), self.layout.width)
         return np.array(counts, dtype=np.int64)
 
     @cached_property
@@ -76,7 +80,7 @@ class Source:
     @cached_property
     def labels(self) -> Labels:
         """Classes and what else all files together say about the labels."""
-        return find_labels(self.parts(), self.layout, self.unlabelled)
+        return find_labels(self.parts(), self.facts, self.layout, self.unlabelled)
 
     def recipe(self, layout: Layout) -> Recipe:
         """How pieces become data sets."""

@@ -48,8 +48,9 @@ def find_labels(
     background = next((s.extra["background"] for s in facts if s.extra.get("background") is not None), None)
     own = [each.extra.get("classes") for each in facts]
     weighted = layout.instances is not None and any("weights" in each.names for each in facts)
-    if unlabelled is None and all(classes is not None for classes in own):
-        classes = _union(own)
+    named = [classes for classes in own if classes is not None]
+    if unlabelled is None and len(named) == len(own):
+        classes = _union(named)
     else:
         found = _read_labels(parts, {each.path: each for each in facts}, layout)
         weighted = weighted or found.weighted

@@ -15,7 +15,7 @@ from mipl.errors import DataError
 from mipl.io.lists import edges, whole
 from mipl.scanning.files import ScanFile
 from mipl.scanning.layout import Layout
-from mipl.scanning.rows import Rows
+from mipl.scanning.rows import ParquetRows, Rows
 from mipl.scanning.selection import Selection
 
 __all__ = ["Part", "Piece", "cut", "read_pieces"]
@@ -177,8 +177,9 @@ def _columns(
 
 
 def _rows_at_once(rows: Rows, layout: Layout, what: str, at_once: int) -> list[int]:
-    """How many rows of each group are read at a time."""
-    if layout.instances is None or layout.instances not in rows.schema.names or what not in ("all", "bags"):
+    """How many rows of each group are read at a time; a record batch of Arrow is in memory as a whole anyway."""
+    read = what in ("all", "bags") and isinstance(rows, ParquetRows)
+    if not read or layout.instances is None or layout.instances not in rows.schema.names:
         return [at_once] * len(rows.groups)
     return [
         max(1, at_once * count // max(1, instances))
@@ -195,7 +196,7 @@ def _nested(tables: Iterable[_Read], layout: Layout) -> Iterator[Piece]:
             table = table.append_column("bag_id", pa.array(first))
         ids = _ids(file, whole(table, bag or "bag_id"), row)
         sizes = rows
-        if layout.instances in table.column_names:
+        if layout.instances is not None and layout.instances in table.column_names:
             column = whole(table, layout.instances)
             sizes = np.diff(edges(column)) if not column.null_count else rows  # reading it names the bag
         yield Piece(file, table, ids, first, rows, sizes)

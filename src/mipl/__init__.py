@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from mipl.registry import make, methods
     from mipl.resolution import Resolution
     from mipl.resolving import explain, resolve
-    from mipl.scanning.scan import Scan, scan
+    from mipl.scanning.opening import scan
+    from mipl.scanning.scan import Scan
     from mipl.scoring import label_free_score
 
 _EXPORTS = {
@@ -50,7 +51,7 @@ _EXPORTS = {
     "make": "mipl.registry",
     "methods": "mipl.registry",
     "resolve": "mipl.resolving",
-    "scan": "mipl.scanning.scan",
+    "scan": "mipl.scanning.opening",
 }
 _SUBMODULES = ("bench", "checks", "datasets", "deep", "features", "gp", "io", "mil", "pll", "report", "scoring")
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from mipl.registry import make, methods
     from mipl.resolution import Resolution
     from mipl.resolving import explain, resolve
+    from mipl.scanning.opening import scan
+    from mipl.scanning.scan import Scan
     from mipl.scoring import label_free_score
 
 _EXPORTS = {
@@ -40,6 +42,7 @@ _EXPORTS = {
     "MIPLClassifier": "mipl.base",
     "MIPLDataset": "mipl.dataset",
     "Resolution": "mipl.resolution",
+    "Scan": "mipl.scanning.scan",
     "check": "mipl.checking",
     "explain": "mipl.resolving",
     "label_free_score": "mipl.scoring",
@@ -48,6 +51,7 @@ _EXPORTS = {
     "make": "mipl.registry",
     "methods": "mipl.registry",
     "resolve": "mipl.resolving",
+    "scan": "mipl.scanning.opening",
 }
 _SUBMODULES = ("bench", "checks", "datasets", "deep", "features", "gp", "io", "mil", "pll", "report", "scoring")
 
@@ -61,6 +65,7 @@ __all__ = [
     "MIPLError",
     "ParameterError",
     "Resolution",
+    "Scan",
     "UnavailableError",
     "__version__",
     "check",
@@ -71,6 +76,7 @@ __all__ = [
     "make",
     "methods",
     "resolve",
+    "scan",
 ]
 
 

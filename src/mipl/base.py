@@ -17,6 +17,7 @@ from mipl.dataset import MIPLDataset
 from mipl.errors import DataError, ParameterError
 from mipl.parameters import check_parameters
 from mipl.persistence import save_model
+from mipl.streams import BagStream
 from mipl.supervision import Supervision, background_column, check_groups, check_sample_weight, warn_sets_only
 
 __all__ = ["MIPLClassifier", "refusal_of_weights", "restrict_to_candidates"]
@@ -34,6 +35,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     Wherever bags are expected, a `MIPLDataset` is taken too: it brings its candidates, labels and class names, and
     errors call the bags by its ids. Where the model and the bags both have feature names, columns are matched by name.
+    A fitted model takes a `mipl.Scan` too and reads it chunk by chunk.
 
     Attributes
     ----------
@@ -141,6 +143,11 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         check_parameters(self)
         if sample_weight is not None and not self.supports_sample_weight:
             raise ParameterError(refusal_of_weights(self, "bags"))
+        if isinstance(bags, BagStream):
+            raise DataError(
+                f"{self.name or type(self).__name__} needs all bags in memory and cannot be fitted on a scan; "
+                "fit it on some of the bags: fit(scan.sample(n)), or on all: fit(scan.to_dataset())"
+            )
         checked = _bags_of(bags)
         supervision, names = _supervision(bags, len(checked), candidates, classes, background, groups, sample_weight)
         self._forget()
@@ -159,15 +166,21 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def predict_proba(self, bags: Any) -> NDArray[np.floating[Any]]:
         """Class probabilities (m, q) of bags; rows sum to one."""
+        if isinstance(bags, BagStream):
+            return bags.map_bags(self.predict_proba)
         return self._predict_proba(self._check_bags(bags))
 
     def predict(self, bags: Any) -> NDArray[Any]:
         """The most probable label (m,) of each bag."""
+        if isinstance(bags, BagStream):
+            return bags.map_bags(self.predict)
         checked = self._check_bags(bags)
         return self.classes_[np.argmax(self._predict_proba(checked), axis=1)]
 
     def predict_instances(self, bags: Any) -> NDArray[np.floating[Any]]:
         """Class probabilities (n, q + 1) of every instance, the last column for the negative class."""
+        if isinstance(bags, BagStream):
+            return bags.map_bags(self.predict_instances)
         return self._predict_instances(self._check_bags(bags))
 
     def resolve(self, bags: Any, candidates: Any = None) -> NDArray[np.floating[Any]]:
@@ -181,6 +194,9 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The candidate labels of each bag; None takes those of the data set. Of votes or weights, only whether they
             are positive counts.
         """
+        if isinstance(bags, BagStream):
+            _check_none(candidates, "candidates")
+            return bags.map_datasets(self.resolve)
         checked = self._check_bags(bags)
         if candidates is None:
             if not isinstance(bags, MIPLDataset):
@@ -202,6 +218,10 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         sample_weight : (m,) float, default=None
             How much each bag counts; None for all alike. Every method takes it here.
         """
+        if isinstance(bags, BagStream):
+            _check_none(y, "labels")
+            _check_none(sample_weight, "sample_weight")
+            return float(bags.map_datasets(lambda ds: np.full(len(ds), self.score(ds))).mean())
         checked = self._check_bags(bags)
         m, ids = len(checked), _ids_of(bags)
         if y is None:
@@ -323,3 +343,8 @@ def _bags_of(bags: Any) -> Bags:
 
 def _ids_of(bags: Any) -> NDArray[Any] | None:
     return bags.bag_ids if isinstance(bags, MIPLDataset) else None
+
+
+def _check_none(given: Any, what: str) -> None:
+    if given is not None:
+        raise DataError(f"a scan brings its own {what} in every chunk; pass the scan alone")

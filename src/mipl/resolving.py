@@ -7,17 +7,19 @@ data set says is translated by name.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mipl.bags import as_bags
+from mipl.bags import Bags, as_bags
 from mipl.base import MIPLClassifier
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError, ParameterError
 from mipl.resolution import Resolution
+from mipl.streams import BagStream
 
 __all__ = ["explain", "resolve"]
 
@@ -27,8 +29,10 @@ def resolve(dataset: MIPLDataset, model: MIPLClassifier | None = None) -> Resolu
 
     Parameters
     ----------
-    dataset : MIPLDataset
-        m bags with candidate sets. Its classes may be some of the model's, in any order: they are matched by name.
+    dataset : MIPLDataset or Scan
+        m bags with candidate sets. Its classes may be some of the model's, in any order: they are matched by name. A
+        scan is read chunk by chunk, but the Resolution holds all of its bags in the end: take that of a chunk or a
+        sample where they do not fit into memory.
     model : MIPLClassifier, default=BagGP(random_state=0)
         A fitted model answers as it is; one that is not fitted yet is fitted on the data set first, and stays fitted.
 
@@ -41,7 +45,7 @@ def resolve(dataset: MIPLDataset, model: MIPLClassifier | None = None) -> Resolu
     DataError
         A candidate is not among the model's classes.
     """
-    if not isinstance(dataset, MIPLDataset):
+    if not isinstance(dataset, MIPLDataset | BagStream):
         raise DataError(
             f"resolve needs a MIPLDataset with candidates, not a {type(dataset).__name__}; "
             "for bags without candidates use explain(model, bags)"
@@ -54,6 +58,9 @@ def resolve(dataset: MIPLDataset, model: MIPLClassifier | None = None) -> Resolu
     _check_estimator(model)
     if not hasattr(model, "classes_"):
         model.fit(dataset)
+    if isinstance(dataset, BagStream):
+        fitted = model
+        return replace(_joined([resolve(chunk, fitted) for chunk in dataset.chunks()]), seconds=_since(start))
     candidates = _candidates_by_name(dataset, model.classes_)
     posterior = model.resolve(dataset.bags, candidates)
     return Resolution(
@@ -77,8 +84,9 @@ def explain(model: MIPLClassifier, data: Any, *, instances: bool = True) -> Reso
     ----------
     model : MIPLClassifier
         A fitted model.
-    data : MIPLDataset, Bags, list of (n_i, d) arrays, or 3-D array
-        m bags. A data set brings its bag ids, and its true labels to compare with; its candidates are not used.
+    data : MIPLDataset, Scan, Bags, list of (n_i, d) arrays, or 3-D array
+        m bags. A data set brings its bag ids, and its true labels to compare with; its candidates are not used. For a
+        scan see `resolve`.
     instances : bool, default=True
         Whether to judge the instances too. Without them it is faster, and there is no `Resolution.instance`.
 
@@ -89,6 +97,9 @@ def explain(model: MIPLClassifier, data: Any, *, instances: bool = True) -> Reso
     _check_estimator(model)
     check_is_fitted(model, "classes_")
     start = time.perf_counter()
+    if isinstance(data, BagStream):
+        parts = [explain(model, chunk, instances=instances) for chunk in data.chunks()]
+        return replace(_joined(parts), seconds=_since(start))
     dataset = data if isinstance(data, MIPLDataset) else None
     bags = as_bags(data) if dataset is None else dataset.bags
     truth = None if dataset is None else _truth(dataset, model.classes_)
@@ -104,6 +115,29 @@ def explain(model: MIPLClassifier, data: Any, *, instances: bool = True) -> Reso
         label_free=_label_free(model),
         seconds=time.perf_counter() - start,
     )
+
+
+def _since(start: float) -> float:
+    return time.perf_counter() - start
+
+
+def _joined(parts: list[Resolution]) -> Resolution:
+    """The answers for the chunks of a scan as one."""
+    if not parts:
+        raise DataError("there are no bags to answer for: none is on this side of the filters and splits")
+
+    def stacked(name: str) -> Any:
+        arrays = [getattr(part, name) for part in parts]
+        if name == "truth" and any(array is not None for array in arrays):  # no label is known in some chunk
+            arrays = [
+                np.full(len(part), None, dtype=object) if array is None else array
+                for part, array in zip(parts, arrays, strict=True)
+            ]
+        return None if any(array is None for array in arrays) else np.concatenate(arrays)
+
+    names = ("bag_ids", "posterior", "instance_probabilities", "candidates", "truth")
+    bags = Bags.concatenate([part.bags for part in parts])
+    return replace(parts[0], bags=bags, **{name: stacked(name) for name in names})
 
 
 def _label_free(model: MIPLClassifier) -> tuple[float, float] | None:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from mipl.candidates import parse_candidates
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError, ParameterError
+from mipl.streams import BagStream
 from mipl.supervision import check_sample_weight
 
 __all__ = [
@@ -199,7 +200,7 @@ def label_free_score(model: Any, bags: Any, candidates: Any = None, sample_weigh
     ----------
     model : estimator
         A fitted model with `predict_proba` and `classes_`: of bags, or as those of `mipl.pll` of plain samples.
-    bags : MIPLDataset, or what the model's `predict_proba` takes
+    bags : MIPLDataset, Scan, or what the model's `predict_proba` takes
         m bags, or m samples (m, d), that `model` has not seen.
     candidates : (m, q) bool mask, or m collections of labels, default=None
         Candidate sets; None takes those of the data set.
@@ -211,6 +212,10 @@ def label_free_score(model: Any, bags: Any, candidates: Any = None, sample_weigh
     float
         In nats per bag; larger is better.
     """
+    if isinstance(bags, BagStream):
+        if candidates is not None or sample_weight is not None:
+            raise DataError("a scan brings its own candidates in every chunk; pass the scan alone, without weights")
+        return float(bags.map_datasets(lambda ds: np.full(len(ds), label_free_score(model, ds))).mean())
     ids = bags.bag_ids if isinstance(bags, MIPLDataset) else None
     if isinstance(bags, MIPLDataset):
         candidates, bags = bags.candidate_sets() if candidates is None else candidates, bags.bags

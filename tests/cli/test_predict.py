@@ -77,3 +77,25 @@ def test_a_file_whose_bags_are_all_of_one_class_is_predicted(run, animals, model
     (tmp_path / "bees.csv").write_text("bag_id,candidates,length,width\nx,bee,10,10\ny,bee,10,10\n")
     answer = json.loads(run("predict", "m.mipl", "bees.csv", "--json").stdout)
     assert [row["predicted"] for row in answer["predictions"]] == ["bee", "bee"]
+
+
+def test_large_files_are_read_in_chunks_without_being_asked(run, animals, model, rows, monkeypatch):
+    run("predict", "m.mipl", "new.csv", "--out", "whole.csv", "--instances", "whole-instances.csv")
+    monkeypatch.setattr("mipl.io.chunks._CHUNK_BYTES", 200)
+    sizes = []
+    explain = mipl.resolving.explain
+    monkeypatch.setattr(
+        "mipl.prediction.explain", lambda *given, **more: sizes.append(len(given[1])) or explain(*given, **more)
+    )
+    run("predict", "m.mipl", "new.csv", "--out", "parts.csv", "--instances", "parts-instances.csv")
+    assert len(sizes) > 2
+    assert max(sizes) < 4
+    assert rows("parts.csv") == rows("whole.csv")
+    assert rows("parts-instances.csv") == rows("whole-instances.csv")
+
+
+def test_many_files_need_a_folder_for_several_processes(run, animals, model):
+    assert "--out answers/" in run("predict", "m.mipl", "new.csv", "--out", "p.csv", "--jobs", 2, code=2).stderr
+    assert (
+        "not with a folder" in run("predict", "m.mipl", "new.csv", "--out", "p/", "--instances", "i.csv", code=2).stderr
+    )

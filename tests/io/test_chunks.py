@@ -44,7 +44,7 @@ def test_chunks_of_a_long_table_are_its_bags_in_order(tmp_path: Path, suffix, si
         data.to_parquet(path, row_group_size=max(1, rows - 1))
     else:
         data.to_json(path, orient="records", lines=True, double_precision=15)
-    parts = [part.dataset for part in read_chunks([path], rows=rows)]
+    parts = [part.dataset for part in read_chunks([path], instances=rows)]
     assert [name for part in parts for name in part.bag_ids.tolist()] == [f"b{i}" for i in range(len(sizes))]
     assert [k for part in parts for k in part.bags.sizes.tolist()] == sizes
     np.testing.assert_allclose(
@@ -55,7 +55,7 @@ def test_chunks_of_a_long_table_are_its_bags_in_order(tmp_path: Path, suffix, si
 @pytest.mark.parametrize("rows", [1, 7, 150, 1000])
 def test_chunks_of_the_own_format_are_its_bags(tmp_path: Path, rows: int):
     ds = mipl.load("digits")
-    parts = [part.dataset for part in read_chunks([ds.save(tmp_path / "x.parquet")], rows=rows)]
+    parts = [part.dataset for part in read_chunks([ds.save(tmp_path / "x.parquet")], instances=rows)]
     assert max(map(len, parts)) <= rows
     assert mipl.Bags.concatenate([part.bags for part in parts]) == ds.bags
     assert np.array_equal(np.concatenate([part.candidates for part in parts]), ds.candidates)
@@ -64,7 +64,7 @@ def test_chunks_of_the_own_format_are_its_bags(tmp_path: Path, rows: int):
 def test_a_bag_that_comes_again_and_a_mean_are_refused(tmp_path: Path):
     (tmp_path / "x.csv").write_text("bag_id,candidates,w\na,x|y,1\nb,x,2\nc,y,4\na,x|y,3\n")
     with pytest.raises(DataError, match=r"the bag 'a' of .* comes again .* sort them by the bag"):
-        list(read_chunks([tmp_path / "x.csv"], unlabelled=["x", "y"], rows=2))
+        list(read_chunks([tmp_path / "x.csv"], unlabelled=["x", "y"], instances=2))
     with pytest.raises(DataError, match="needs all rows at once"):
         list(read_chunks([tmp_path / "x.csv"], Columns(missing="mean")))
 
@@ -78,7 +78,7 @@ def test_memory_is_that_of_a_chunk_and_not_of_the_file(tmp_path: Path):
         before = pa.total_allocated_bytes()
         tracemalloc.start()
         most = 0
-        for _ in read_chunks([path], rows=rows):
+        for _ in read_chunks([path], instances=rows):
             most = max(most, tracemalloc.get_traced_memory()[1] + pa.total_allocated_bytes() - before)
         tracemalloc.stop()
         return most

@@ -68,6 +68,7 @@ app.command(
     epilog=_lines(
         "Examples:",
         "mipl predict birds.mipl new.csv --out predicted.xlsx",
+        "mipl predict birds.mipl 'in/*.parquet' --out answers/ --jobs 2",
         "cat new.csv | mipl predict birds.mipl - --out - --instances instances.parquet",
     )
 )(predict.predict)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mipl.cli.answers import InstancesOption, ModelArgument, OutOption, hand_over
+from mipl.cli.answers import InstancesOption, ModelArgument, hand_over
 from mipl.cli.files import FilesArgument, Reading, reads_files
-from mipl.cli.output import JsonOption, QuietOption, say, working
+from mipl.cli.output import JsonOption, QuietOption, print_json, say, working
+
+if TYPE_CHECKING:
+    from mipl.prediction import Predicted
 
 __all__ = ["predict"]
 
@@ -20,35 +23,54 @@ def predict(
     model: ModelArgument,
     file: FilesArgument,
     reading: Reading,
-    out: OutOption = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="File for all answers: .csv, .parquet, .jsonl or .xlsx; - is standard output (CSV). A folder (one "
+            "that exists, or with a / at the end) gets one file per input file; a run that was killed goes on there.",
+        ),
+    ] = None,
     instances: InstancesOption = None,
     chunk: Annotated[
         int | None,
         typer.Option(
             "--chunk",
             min=1,
-            help="Read so many rows of Parquet or plain text at a time, for files larger than memory; needs --out, and "
-            "the rows of a bag must lie together. Default: all at once.",
+            help="Read so many instances of Parquet, Feather, plain text or JSON lines at a time; needs --out, and the "
+            "rows of a bag must lie together. Default: files above 64 MiB in chunks of about 64 MiB.",
         ),
     ] = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=1, help="Processes that predict at once, where --out is a folder.")
+    ] = 1,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Predict the label of every bag, with the probability of each class; the bags need no candidates."""
     from mipl.errors import ParameterError
+    from mipl.io.chunks import is_large
     from mipl.io.tables import check_table_path
     from mipl.persistence import load_model
     from mipl.resolving import explain
 
-    for path in (out, instances):
-        if path is not None:
-            check_table_path(path)
-    if chunk is not None:
-        if out is None or json or instances is not None:
-            raise ParameterError(
-                "--chunk writes to --out FILE as it reads; it goes with neither --json nor --instances"
-            )
-        _predict_chunks(model, file, reading, out, chunk, quiet)
+    into_folder = out is not None and (out.endswith("/") or Path(out).is_dir())
+    if instances is not None:
+        check_table_path(instances)
+    if jobs > 1 and not into_folder:
+        raise ParameterError("--jobs is for many files: give --out a folder, such as --out answers/")
+    if into_folder:
+        if instances is not None:
+            raise ParameterError("--instances goes with a single file as --out, not with a folder")
+        _predict_folder(model, file, reading, Path(str(out)), chunk, jobs, json, quiet)
+        return
+    if out is not None:
+        check_table_path(out)
+    if chunk is not None and (out is None or json):
+        raise ParameterError("--chunk writes to --out FILE as it reads; it does not go with --json")
+    if out is not None and not json and (chunk is not None or is_large(file)):
+        _predict_chunks(model, file, reading, out, instances, chunk, quiet)
         return
     loaded = load_model(model)
     data = reading.load(file, quiet or json, unlabelled=loaded.classes_.tolist())
@@ -59,40 +81,56 @@ def predict(
         found.save_instances(instances)
         found = replace(found, instance_probabilities=None)
     answer = {"bags": len(found), "accuracy": found.accuracy, "predictions": found.rows()} if json else None
-    hand_over(found, answer, out, quiet)
+    hand_over(found, answer, None if out is None else Path(out), quiet)
 
 
-def _predict_chunks(model: Path, files: list[str], reading: Reading, out: Path, rows: int, quiet: bool) -> None:
+def _predict_chunks(
+    model: Path, files: list[str], reading: Reading, out: str, instances: Path | None, chunk: int | None, quiet: bool
+) -> None:
     """Read, predict and write one chunk after the other."""
-    from collections.abc import Iterator
-
-    import numpy as np
-
-    from mipl.io.chunks import read_chunks
-    from mipl.io.tables import Columns, write_tables
+    from mipl import prediction
     from mipl.persistence import load_model
-    from mipl.resolving import explain
 
-    loaded = load_model(model)
-    right: list[tuple[int, float]] = []
-    bags = 0
-
-    def answers() -> Iterator[Columns]:
-        nonlocal bags
-        for part in read_chunks(files, reading.columns(), loaded.classes_.tolist(), rows, **reading.images()):
-            for remark in part.remarks:
-                say(remark, quiet)
-            found = explain(loaded, part.dataset, instances=False)
-            if part.has_labels and found.truth is None:  # every chunk has the same columns
-                found = replace(found, truth=np.full(len(found), None, dtype=object))
-            if found.accuracy is not None and found.truth is not None:
-                right.append((sum(label is not None for label in found.truth), found.accuracy))
-            bags += len(found)
-            yield found.columns()
-
+    how = prediction.Reading(reading.columns(), reading.images(), chunk)
     with working("predicting", quiet):
-        write_tables(answers(), out)
-    if right:
-        share = sum(n * accuracy for n, accuracy in right) / sum(n for n, _ in right)
-        say(f"accuracy against the file's labels: {share:.3f}", quiet)
-    say(f"{bags:,} bags, written to {out}", quiet)
+        done = prediction.predict_to_file(load_model(model), files, out, how, instances, lambda text: say(text, quiet))
+    _say_accuracy([done], quiet)
+    say(f"{done.bags:,} bags, written to {out}", quiet)
+
+
+def _predict_folder(
+    model: Path,
+    files: list[str],
+    reading: Reading,
+    folder: Path,
+    chunk: int | None,
+    jobs: int,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """One file of answers per file of bags."""
+    from mipl import prediction
+
+    how = prediction.Reading(reading.columns(), reading.images(), chunk)
+    with working("predicting", quiet or json):
+        found = prediction.predict_to_folder(
+            model, files, folder, how, jobs, lambda done: _say_done(done, quiet or json)
+        )
+    if json:
+        print_json([asdict(done) for done in found])
+        return
+    _say_accuracy(found, quiet)
+    skipped = sum(done.skipped for done in found)
+    kept = f", {skipped:,} of them kept from an earlier run" if skipped else ""
+    say(f"{sum(done.bags for done in found):,} bags in {len(found):,} files{kept}, written to {folder}", quiet)
+
+
+def _say_done(done: Predicted, quiet: bool) -> None:
+    what = "unchanged, skipped" if done.skipped else f"{done.bags:,} bags"
+    say(f"{done.source}: {what}", quiet)
+
+
+def _say_accuracy(found: list[Predicted], quiet: bool) -> None:
+    known = sum(done.known for done in found)
+    if known:
+        say(f"accuracy against the file's labels: {sum(done.right for done in found) / known:.3f}", quiet)

@@ -1,4 +1,4 @@
-"""Bags of large files chunk by chunk, in bounded memory: Parquet and plain text.
+"""Bags of large files chunk by chunk, in bounded memory: Parquet, Feather, plain text and JSON lines.
 
 A chunk holds whole bags. In a table with one row per instance the rows of a bag must then lie together, as nobody can
 know that no more of them follow; a bag that comes again is an error. Other formats come in one chunk per file.
@@ -8,35 +8,56 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.columns import Columns, find_roles
 from mipl.io.csv import open_text
-from mipl.io.lists import depth, first_line
+from mipl.io.jsonl import open_lines
+from mipl.io.lists import depth
 from mipl.io.raw import Loaded
 from mipl.io.sources import expand, file_format, read_raw
 from mipl.io.tabular import from_table, metadata
+from mipl.scanning.files import SUFFIXES as SCANNED
+from mipl.scanning.files import list_files
+from mipl.scanning.index import build_index
+from mipl.scanning.pieces import cut, read_pieces
+from mipl.scanning.recipe import Recipe
+from mipl.scanning.selection import Selection
+from mipl.scanning.source import Source
 
-__all__ = ["read_chunks"]
+__all__ = ["is_large", "read_chunks"]
 
-_ROWS = 50_000
+#: Bytes of a chunk: of its features, or of the text that it is read from.
+_CHUNK_BYTES = 64 << 20
+#: A number takes about so many times more memory as text and Python objects than as a feature.
+_JSON_FACTOR = 8
+_TEXT = (".csv", ".tsv", ".txt")
+_LINES = (".jsonl", ".ndjson")
+_SAMPLE_BYTES = 1 << 18
+
+
+def is_large(sources: Sequence[str | Path]) -> bool:
+    """Whether files together are so large that they are better read chunk by chunk: more than 64 MiB."""
+    files = [path for path in expand(sources) if path.is_file()]
+    known = [path for path in files if file_format(path) in [(kind, "") for kind in (*SCANNED, *_TEXT, *_LINES)]]
+    return sum(path.stat().st_size for path in known) > _CHUNK_BYTES
 
 
 def read_chunks(
     sources: Sequence[str | Path],
     columns: Columns | None = None,
     unlabelled: Sequence[Any] | None = None,
-    rows: int = _ROWS,
+    instances: int | None = None,
     **images: Any,
 ) -> Iterator[Loaded]:
-    """Read data sets of about `rows` rows of the files each.
+    """Read data sets of bounded size.
 
     Parameters
     ----------
@@ -46,8 +67,8 @@ def read_chunks(
         What the user says about the columns; ``missing="mean"`` is refused, as a mean needs all rows.
     unlabelled : sequence of labels, default=None
         The classes that a bag without candidates may have; None refuses such bags.
-    rows : int, default=50000
-        How many rows of a file are read at a time.
+    instances : int, default=None
+        How many instances (in text with one row per bag: bags) a chunk has at most; None for about 64 MiB.
     **images
         Options of `mipl.io.images.read`.
     """
@@ -55,40 +76,63 @@ def read_chunks(
     if columns.missing == "mean":
         raise DataError("missing='mean' needs all rows at once, so the file cannot be read in chunks; use 'drop'")
     owner: dict[Any, str] = {}
-    for file in expand(sources):
-        for part in _chunks(file, columns, unlabelled, rows, images):
-            for each in part.dataset.bag_ids.tolist():
-                if each in owner:
-                    raise DataError(
-                        f"the bag {each!r} of {owner[each]} comes again in {file}; to read large files in chunks, the "
-                        "rows of a bag must lie together: sort them by the bag"
-                    )
-                owner[each] = str(file)
-            yield part
+    for scanned, files in groupby(expand(sources), _is_scanned):
+        if scanned:
+            yield from _scanned(list(files), columns, unlabelled, instances)
+            continue
+        for file in files:
+            for part in _chunks(file, columns, unlabelled, instances, images):
+                for each in part.dataset.bag_ids.tolist():
+                    if each in owner:
+                        raise DataError(
+                            f"the bag {each!r} of {owner[each]} comes again in {file}; to read large files in chunks, "
+                            "the rows of a bag must lie together: sort them by the bag"
+                        )
+                    owner[each] = str(file)
+                yield part
+
+
+def _is_scanned(file: Path) -> bool:
+    suffix, compression = file_format(file)
+    return suffix in SCANNED and not compression and file.is_file()
+
+
+def _scanned(
+    files: list[Path], columns: Columns, unlabelled: Sequence[Any] | None, instances: int | None
+) -> Iterator[Loaded]:
+    """Chunks of files with columns, as one scan."""
+    source = Source(list_files(files), columns, None)
+    layout = source.layout
+    build_index(source, Selection())  # a bag that comes again is found before anything is computed
+    recipe = Recipe(layout, unlabelled=None if unlabelled is None else list(unlabelled))
+    most = instances or max(1, _CHUNK_BYTES // (4 * layout.n_features))
+    pieces = read_pieces(source.parts(), layout, Selection(), at_once=most // 2 + 1)
+    for i, chunk in enumerate(cut(pieces, most)):
+        loaded = recipe.load(chunk)
+        remarks = [layout.remark] if i == 0 and layout.remark is not None else []
+        yield loaded._replace(remarks=(*remarks, *loaded.remarks))
 
 
 def _chunks(
-    file: Path, columns: Columns, unlabelled: Sequence[Any] | None, rows: int, images: dict[str, Any]
+    file: Path, columns: Columns, unlabelled: Sequence[Any] | None, instances: int | None, images: dict[str, Any]
 ) -> Iterator[Loaded]:
     suffix, compression = file_format(file)
-    if suffix in (".parquet", ".pq") and not compression and file.is_file():
-        yield from _loaded(file, _parquet_tables(file, rows), columns, unlabelled, {})
-    elif suffix in (".csv", ".tsv", ".txt") and not compression and file.is_file():
-        tables, extra, options = open_text(file, columns, rows)
+    if suffix in _TEXT and not compression and file.is_file():
+        tables, extra, options = open_text(file, columns, instances or _lines_of(file))
         yield from _loaded(file, tables, columns, unlabelled, extra, **options)
+    elif suffix in _LINES and not compression and file.is_file():
+        tables, extra = open_lines(file, instances or _lines_of(file), _CHUNK_BYTES // _JSON_FACTOR)
+        yield from _loaded(file, tables, columns, unlabelled, extra)
     else:
         found = read_raw(file, columns, **images)
         yield Loaded(found) if isinstance(found, MIPLDataset) else found.load(columns.missing, unlabelled)
 
 
-def _parquet_tables(file: Path, rows: int) -> Iterator[pa.Table]:
-    try:
-        with pq.ParquetFile(file) as opened:
-            for batch in opened.iter_batches(batch_size=rows):
-                table = pa.Table.from_batches([batch])
-                yield table.replace_schema_metadata(opened.schema_arrow.metadata)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{file} is damaged or not a Parquet file ({first_line(error)})") from error
+def _lines_of(file: Path) -> int:
+    """How many lines of a file make a chunk, by the length of its first lines."""
+    with file.open("rb") as opened:
+        start = opened.read(_SAMPLE_BYTES)
+    return max(1, _CHUNK_BYTES * max(1, start.count(b"\n")) // max(1, len(start)))
 
 
 def _loaded(
@@ -104,7 +148,7 @@ def _loaded(
     where, rest, done = str(file), None, 0
     first = True
     for part in tables:
-        table = part if rest is None else pa.concat_tables([rest, part])
+        table = part if rest is None else pa.concat_tables([rest, part], promote_options="permissive")
         keep = _whole_bags(table, where, columns, bool(extra or metadata(table, where)))
         rest = table.slice(keep)
         if keep == 0:

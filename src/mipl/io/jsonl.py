@@ -7,6 +7,7 @@ instance, feature names) stands in a first line ``{"mipl": {...}}``, written onl
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from mipl.io.lists import first_line
 from mipl.io.raw import RawBags
 from mipl.io.tabular import from_table
 
-__all__ = ["read", "write"]
+__all__ = ["open_lines", "read", "write"]
 
 
 def write(dataset: MIPLDataset, path: Path) -> None:
@@ -74,9 +75,58 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
     columns : Columns
         What the user says about the columns.
     """
-    extra: Any = {}
+    extra, rows = _parsed(enumerate(data.removeprefix(b"\xef\xbb\xbf").splitlines(), start=1), where)
+    if not rows:
+        raise DataError(f"{where} has no lines: the data set is empty")
+    return from_table(_table(rows, where), where, columns, extra)
+
+
+def open_lines(path: Path, rows: int, max_bytes: int) -> tuple[Iterator[pa.Table], dict[str, Any]]:
+    """Open a large file to read it piece by piece.
+
+    Parameters
+    ----------
+    path : Path
+        The file, not compressed.
+    rows : int
+        The most lines of a piece.
+    max_bytes : int
+        About the most bytes of text of a piece.
+
+    Returns
+    -------
+    tables : iterator of pyarrow.Table
+        The lines of the file; a column that a piece lacks is missing there.
+    extra : dict
+        The metadata of mipl.
+    """
+    where = str(path)
+    with path.open("rb") as file:
+        first = file.readline().removeprefix(b"\xef\xbb\xbf")
+    extra = _parsed([(1, first)], where)[0]
+
+    def tables() -> Iterator[pa.Table]:
+        with path.open("rb") as file:
+            lines: list[tuple[int, bytes]] = []
+            size = 0
+            for number, line in enumerate(file, start=1):
+                lines.append((number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line))
+                size += len(line)
+                if len(lines) >= rows or size >= max_bytes:
+                    if found := _parsed(lines, where)[1]:
+                        yield _table(found, where)
+                    lines, size = [], 0
+            if found := _parsed(lines, where)[1]:
+                yield _table(found, where)
+
+    return tables(), extra
+
+
+def _parsed(lines: Iterable[tuple[int, bytes]], where: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The metadata of mipl, which stand in line 1, and the other lines as dictionaries."""
+    extra: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
-    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").splitlines(), start=1):
+    for number, line in lines:
         if not line.strip():
             continue
         try:
@@ -89,8 +139,10 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
             extra = row["mipl"]
         else:
             rows.append(row)
-    if not rows:
-        raise DataError(f"{where} has no lines: the data set is empty")
+    return extra, rows
+
+
+def _table(rows: list[dict[str, Any]], where: str) -> pa.Table:
     names = list(dict.fromkeys(name for row in rows for name in row))
     arrays = {}
     for name in names:
@@ -99,7 +151,7 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
             arrays[name] = pa.array(cells)
         except (pa.ArrowException, OverflowError) as error:
             raise DataError(f"{where}: the values of {name!r} are not of one kind ({first_line(error)})") from error
-    return from_table(pa.table(arrays), where, columns, extra)
+    return pa.table(arrays)
 
 
 def _number_lists(cell: Any) -> Any:

@@ -148,14 +148,8 @@ class RawBags:
         unlabelled : sequence of labels, default=None
             The classes that a bag without candidates may have; None refuses such bags.
         """
-        if self.problems:
-            raise DataError(str(self.problems[0]))
         remarks = list(self.remarks)
-        part = self._mend(missing, remarks) if missing else self
-        bad = part.bad_cells()
-        if len(bad):
-            more = f" (and {len(bad) - 1} more like it: 'mipl check' lists them)" if len(bad) > 1 else ""
-            raise DataError(f"{part.cell_problem(*map(int, bad[0]))}{more}")
+        part = self._checked(missing, remarks)
         candidates, classes = part._candidates(unlabelled)
         try:
             dataset = MIPLDataset(
@@ -177,6 +171,22 @@ class RawBags:
         for remark in remarks:
             _LOG.info(remark)
         return Loaded(dataset, part.instance_ids, tuple(remarks), part.labels is not None)
+
+    def load_bags(self, missing: str | None = None) -> Bags:
+        """The bags without their labels, or the first problem of their values."""
+        part = self._checked(missing, [])
+        return Bags(part.values.astype(np.float32, copy=False), part.offsets, part.instance_shape, part.feature_names)
+
+    def _checked(self, missing: str | None, remarks: list[str]) -> RawBags:
+        """These bags with missing values mended; what is wrong with the others is an error."""
+        if self.problems:
+            raise DataError(str(self.problems[0]))
+        part = self._mend(missing, remarks) if missing else self
+        bad = part.bad_cells()
+        if len(bad):
+            more = f" (and {len(bad) - 1} more like it: 'mipl check' lists them)" if len(bad) > 1 else ""
+            raise DataError(f"{part.cell_problem(*map(int, bad[0]))}{more}")
+        return part
 
     def _candidates(self, unlabelled: Sequence[Any] | None) -> tuple[Any, Any]:
         """Candidate sets and classes; where nothing is known, every class is a candidate."""

@@ -14,7 +14,7 @@ from mipl.io.long import from_long
 from mipl.io.nested import from_nested
 from mipl.io.raw import RawBags
 
-__all__ = ["from_table", "metadata"]
+__all__ = ["from_table", "instances_column", "metadata"]
 
 
 def from_table(
@@ -23,6 +23,7 @@ def from_table(
     columns: Columns,
     extra: dict[str, Any] | None = None,
     *,
+    nested: bool | None = None,
     top: int | None = None,
     text: bool = False,
     decimal: str = ".",
@@ -41,6 +42,8 @@ def from_table(
         What the user says about the columns.
     extra : dict, default=None
         What mipl stores beside the columns; None for files of others.
+    nested : bool, default=None
+        Whether a row is a bag, where that is known; None decides by the table.
     top, text, decimal
         See `mipl.io.long.from_long`.
     """
@@ -52,7 +55,7 @@ def from_table(
     roles = find_roles(where, table.column_names, columns, exact=bool(extra))
     if table.num_rows == 0:
         raise DataError(f"{where} has no rows: the data set is empty")
-    instances = _instances_column(table, where, columns, roles)
+    instances = None if nested is False else instances_column(table, where, columns, roles)
     if instances is not None:
         raw = from_nested(table, instances, where, columns, roles, extra)
     else:
@@ -75,7 +78,8 @@ def metadata(table: pa.Table, where: str) -> dict[str, Any]:
     return extra
 
 
-def _instances_column(table: pa.Table, where: str, columns: Columns, roles: dict[str, str | None]) -> str | None:
+def instances_column(table: pa.Table, where: str, columns: Columns, roles: dict[str, str | None]) -> str | None:
+    """The column of lists of instances in a table with one row per bag; None where a row is an instance."""
     if isinstance(columns.features, str) and columns.features in table.column_names:
         names = [columns.features]
     elif columns.features is not None and not isinstance(columns.features, str) and len(columns.features) == 1:

@@ -1,0 +1,323 @@
+"""Predictions from files to files: in bounded memory, and for many files with several processes that can be killed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mipl import __version__
+from mipl.base import MIPLClassifier
+from mipl.errors import DataError, MIPLError, UnavailableError
+from mipl.io.chunks import is_large, read_chunks
+from mipl.io.columns import Columns
+from mipl.io.raw import Loaded
+from mipl.io.sources import expand, file_format, read_files
+from mipl.io.tables import TABLE_SUFFIXES, write_tables
+from mipl.persistence import load_model
+from mipl.resolution import Resolution
+from mipl.resolving import explain
+
+__all__ = ["Predicted", "Reading", "predict_to_file", "predict_to_folder"]
+
+#: In the folder of the answers: one line of JSON for each file that is done.
+MANIFEST = ".mipl-predict.jsonl"
+
+
+class Reading(NamedTuple):
+    """How files are read: what their columns are, options for images, and the instances of a chunk."""
+
+    columns: Columns
+    images: dict[str, Any]
+    chunk: int | None = None
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What was written.
+
+    Attributes
+    ----------
+    source, output : str
+        The file that was read, and the one that was written.
+    bags : int
+        The bags of the file.
+    known, right : int
+        Bags whose true label the file knows, and those among them that were predicted right.
+    skipped : bool
+        Whether the answers were there already.
+    """
+
+    source: str
+    output: str
+    bags: int
+    known: int
+    right: int
+    skipped: bool = False
+
+
+def predict_to_file(
+    model: MIPLClassifier,
+    files: Sequence[str],
+    output: str | Path,
+    reading: Reading,
+    instances: Path | None = None,
+    remark: Callable[[str], None] = lambda text: None,
+) -> Predicted:
+    """Predict the bags of files, chunk by chunk where they are large, and write the answers as they come.
+
+    Parameters
+    ----------
+    model : MIPLClassifier
+        A fitted model.
+    files : sequence of str
+        Files that are read one after the other.
+    output : str or Path
+        The table of answers, one row per bag; it appears whole or not at all.
+    reading : Reading
+        How the files are read.
+    instances : Path, default=None
+        A table with one row per instance, for which the files are read a second time; None for none.
+    remark : callable, default=nothing is told
+        Takes what a person should know about how the files were read.
+    """
+    known = right = bags = 0
+
+    def answers() -> Iterator[dict[str, list[Any]]]:
+        nonlocal known, right, bags
+        for part in _parts(files, reading, model):
+            for text in part.remarks:
+                remark(text)
+            found = explain(model, part.dataset, instances=False)
+            if part.has_labels and found.truth is None:  # every chunk has the same columns
+                found = replace(found, truth=np.full(len(found), None, dtype=object))
+            told, hits = _hits(found)
+            known, right, bags = known + told, right + hits, bags + len(found)
+            yield found.columns()
+
+    def instance_answers() -> Iterator[dict[str, list[Any]]]:
+        for part in _parts(files, reading, model):
+            yield replace(explain(model, part.dataset), instance_ids=part.instance_ids).instance_columns()
+
+    write_tables(answers(), output)
+    if instances is not None:
+        write_tables(instance_answers(), instances)
+    return Predicted(" ".join(map(str, files)), str(output), bags, known, right)
+
+
+def predict_to_folder(
+    model: Path,
+    files: Sequence[str],
+    folder: Path,
+    reading: Reading,
+    jobs: int = 1,
+    tell: Callable[[Predicted], None] = lambda done: None,
+) -> list[Predicted]:
+    """Predict every file on its own into a file of that name in a folder.
+
+    A file whose answers are there is skipped, if neither it nor the model nor the options have changed since. So a run
+    that was killed goes on where it stopped.
+
+    Parameters
+    ----------
+    model : Path
+        A model file.
+    files : sequence of str
+        Files, patterns and folders.
+    folder : Path
+        Where the answers go; it is made where it does not exist. Folders below the common folder of the files are kept.
+    reading : Reading
+        How the files are read.
+    jobs : int, default=1
+        Processes that work at once.
+    tell : callable, default=nothing is told
+        Is called with each file as it is done or skipped.
+
+    Returns
+    -------
+    list of Predicted
+        In the order of the files.
+
+    Raises
+    ------
+    DataError
+        Some file could not be predicted; the others were.
+    """
+    if not model.is_file():
+        raise DataError(f"no such model file: {model}")
+    targets = _targets(expand(files), folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with model.open("rb") as file:
+        common = f"{hashlib.file_digest(file, 'sha256').hexdigest()} {reading!r} {__version__}"
+    earlier = _read_manifest(folder)
+    done: dict[Path, Predicted] = {}
+    left: dict[Path, Path] = {}
+    for source, target in targets.items():
+        entry = earlier.get(str(target.relative_to(folder)))
+        if entry is not None and entry["key"] == _key(source, common) and entry["state"] == _state(target):
+            done[source] = Predicted(**{**entry["done"], "skipped": True})
+            tell(done[source])
+        else:
+            left[source] = target
+    failed: list[str] = []
+    for source, result in _run(model, left, reading, jobs):
+        if isinstance(result, Exception):
+            failed.append(str(result))
+            continue
+        done[source] = result
+        entry = {"key": _key(source, common), "state": _state(left[source]), "done": asdict(result)}
+        _append(folder, {"output": str(left[source].relative_to(folder)), **entry})
+        tell(result)
+    if failed:
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        raise DataError(f"{len(failed)} of {len(targets)} files could not be predicted: {failed[0]}{more}")
+    return [done[source] for source in targets]
+
+
+def _parts(files: Sequence[str], reading: Reading, model: MIPLClassifier) -> Iterator[Loaded]:
+    classes = model.classes_.tolist()
+    if reading.chunk is not None or is_large(files):
+        return read_chunks(files, reading.columns, classes, reading.chunk, **reading.images)
+    return iter([read_files(files, reading.columns, classes, **reading.images)])
+
+
+def _hits(found: Resolution) -> tuple[int, int]:
+    """How many true labels are known, and how many of these are the predicted ones."""
+    if found.truth is None:
+        return 0, 0
+    pairs = [(a, b) for a, b in zip(found.truth.tolist(), found.labels.tolist(), strict=True) if a is not None]
+    return len(pairs), sum(a == b for a, b in pairs)
+
+
+# -------------------------------------------------------------------- files and folders
+
+
+def _targets(sources: list[Path], folder: Path) -> dict[Path, Path]:
+    """Where the answers for each file go: .csv, .jsonl, .parquet and .xlsx stay what they are, columns are Parquet."""
+    common = Path(os.path.commonpath([source.absolute().parent for source in sources]))
+    targets: dict[Path, Path] = {}
+    for source in sources:
+        suffix = file_format(source)[0]
+        kind = suffix if suffix in TABLE_SUFFIXES else ".parquet" if suffix in (".pq", ".feather", ".arrow") else ".csv"
+        stem = source.name.removesuffix(file_format(source)[1])
+        target = folder / source.absolute().parent.relative_to(common) / (Path(stem).stem + kind)
+        if target in targets.values():
+            raise DataError(f"{source} and another file would both be written to {target}; predict them separately")
+        if target.exists() and target.samefile(source):
+            raise DataError(f"{source} would be overwritten by its own answers; choose another folder for --out")
+        targets[source] = target
+    return targets
+
+
+def _key(source: Path, common: str) -> str:
+    """A digest of all that the answers depend on."""
+    return hashlib.blake2b(f"{source.absolute()} {_state(source)} {common}".encode(), digest_size=16).hexdigest()
+
+
+def _state(path: Path) -> list[int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return [found.st_size, found.st_mtime_ns]
+
+
+def _read_manifest(folder: Path) -> dict[str, dict[str, Any]]:
+    found = {}
+    try:
+        lines = (folder / MANIFEST).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    for line in lines:
+        try:
+            entry = json.loads(line)
+            found[entry["output"]] = {name: entry[name] for name in ("key", "state", "done")}
+        except (ValueError, KeyError, TypeError):  # a line that a killed run left unfinished
+            continue
+    return found
+
+
+def _append(folder: Path, entry: dict[str, Any]) -> None:
+    with (folder / MANIFEST).open("a+b") as file:
+        file.seek(0, os.SEEK_END)
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":  # after an unfinished line
+                file.write(b"\n")
+        file.write(json.dumps(entry).encode() + b"\n")
+
+
+# -------------------------------------------------------------------- processes
+
+
+def _run(
+    model: Path, targets: dict[Path, Path], reading: Reading, jobs: int
+) -> Iterator[tuple[Path, Predicted | Exception]]:
+    """Predict each file, and give its result or its error as it is done."""
+    if not targets:
+        return
+    if jobs == 1 or len(targets) == 1:
+        loaded = load_model(model)
+        for source, target in targets.items():
+            yield source, _one(loaded, source, target, reading)
+        return
+    jobs = min(jobs, len(targets))
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    # Fresh processes: the threads of torch and Arrow do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, context, _start_worker, (model, threads)) as pool:
+        tasks: dict[Future[Predicted | Exception], Path] = {
+            pool.submit(_work, source, target, reading): source for source, target in targets.items()
+        }
+        try:
+            for task in as_completed(tasks):
+                yield tasks[task], task.result()
+        except BrokenProcessPool as error:
+            raise UnavailableError(
+                "a process that predicted was killed, perhaps for want of memory; run the same command again with "
+                "fewer --jobs or a smaller --chunk: it goes on with the files that are left"
+            ) from error
+
+
+_MODEL: MIPLClassifier | None = None
+
+
+def _start_worker(model: Path, threads: int) -> None:
+    global _MODEL
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def end_with_parent() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    threadpool_limits(threads)
+    torch.set_num_threads(threads)
+    _MODEL = load_model(model)
+
+
+def _work(source: Path, target: Path, reading: Reading) -> Predicted | Exception:
+    assert _MODEL is not None
+    return _one(_MODEL, source, target, reading)
+
+
+def _one(model: MIPLClassifier, source: Path, target: Path, reading: Reading) -> Predicted | Exception:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return predict_to_file(model, [str(source)], target, reading)
+    except (MIPLError, OSError) as error:
+        return error

@@ -1,0 +1,338 @@
+"""Scan: bags in files that are larger than memory together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mipl.bags import Bags
+from mipl.dataset import MIPLDataset
+from mipl.errors import DataError, ParameterError
+from mipl.scanning.block import ScanBlock
+from mipl.scanning.index import Index, build_index
+from mipl.scanning.layout import Layout
+from mipl.scanning.pieces import Part, Piece, cut, read_pieces
+from mipl.scanning.recipe import Recipe
+from mipl.scanning.selection import Selection, hash_keys
+from mipl.scanning.source import Source
+from mipl.streams import BagStream
+from mipl.supervision import Supervision, background_column
+
+__all__ = ["Scan"]
+
+#: Bytes of the features of one chunk.
+_CHUNK_BYTES = 64 << 20
+
+
+class Scan(BagStream):
+    """Bags in many files, read chunk by chunk; `mipl.scan` makes it.
+
+    It holds paths and not data, so it pickles small. Files must not change while it is used.
+
+    Parameters
+    ----------
+    source : Source
+        The files and what is known of them.
+    selection : Selection
+        Which bags are meant.
+    features : tuple of str, default=None
+        The features that were selected; None for all.
+    """
+
+    def __init__(self, source: Source, selection: Selection, features: tuple[str, ...] | None = None) -> None:
+        self._source = source
+        self._selection = selection
+        self._features = features
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return self._source.layout if self._features is None else self._source.layout.select(self._features)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scan, (self._source, self._selection, self._features)
+
+    # ---------------------------------------------------------------- sizes and names
+
+    @property
+    def files(self) -> list[str]:
+        """The files in their order."""
+        return [file.path for file in self._source.files]
+
+    @cached_property
+    def _index(self) -> Index:
+        return build_index(self._source, self._selection)
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @property
+    def bag_ids(self) -> NDArray[Any]:
+        """What the bags (m,) are called, in order; needs a pass over the bag ids."""
+        return self._index.ids
+
+    @cached_property
+    def n_instances(self) -> int:
+        """The number n of instances.
+
+        Without filters and splits it comes from the footers; with one row per bag and a filter or split, or in Arrow
+        files, the lists of instances are read once. Instances that ``missing="drop"`` leaves out are counted.
+        """
+        if not self._selection:
+            return int(self._source.group_instances.sum())
+        if self._layout.instances is None:
+            return int(self._index.rows.sum())
+        return sum(int(piece.sizes.sum()) for piece in self._pieces("bags"))
+
+    @property
+    def n_features(self) -> int:
+        """The number d of features."""
+        return self._layout.n_features
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The names of the features, None where they have none."""
+        return self._layout.feature_names
+
+    @property
+    def instance_shape(self) -> tuple[int, ...]:
+        """The shape of an instance."""
+        return self._layout.instance_shape
+
+    @cached_property
+    def classes(self) -> NDArray[Any]:
+        """The classes (q,) of all files, whatever is selected; may need a pass over the candidates."""
+        return np.array(self._source.labels.classes)
+
+    @property
+    def background(self) -> Any:
+        """The background class, or None."""
+        return self._source.labels.background
+
+    @property
+    def remark(self) -> str | None:
+        """What the columns were taken for, where that is not as usual."""
+        return self._layout.remark
+
+    def __repr__(self) -> str:
+        source, known = self._source, "_index" in vars(self)
+        files = f"{len(source.files):,} file{'s' if len(source.files) > 1 else ''}"
+        whole = not self._selection
+        bags = ""
+        if known or (whole and self._layout.instances is not None):
+            m = len(self._index) if known else int(source.groups.edges[-1])
+            bags = f", {m:,} bags"
+        n = f", {self.n_instances:,} instances" if whole or "n_instances" in vars(self) else ", selected"
+        return f"Scan({files}{bags}{n}, {'x'.join(map(str, self.instance_shape))})"
+
+    # ---------------------------------------------------------------- reading
+
+    def chunks(self, *, max_bytes: int | None = None, max_instances: int | None = None) -> Iterator[MIPLDataset]:
+        """Data sets of bounded size, one after the other, all with the same classes and features.
+
+        Parameters
+        ----------
+        max_bytes : int, default=67108864
+            The most bytes that the features of a chunk take; a larger bag comes alone.
+        max_instances : int, default=None
+            The most instances of a chunk, in place of `max_bytes`.
+        """
+        most = self._most(max_bytes, max_instances)
+        len(self._index)  # a bag that comes again is found before anything is computed
+        recipe = self._source.recipe(self._layout)
+        return (recipe.load(pieces).dataset for pieces in cut(self._pieces("all", most), most))
+
+    def bag_chunks(self, *, max_bytes: int | None = None, max_instances: int | None = None) -> Iterator[Bags]:
+        """The bags alone in chunks, as `chunks` has them; candidates and labels are not read.
+
+        Parameters
+        ----------
+        max_bytes : int, default=67108864
+            As in `chunks`.
+        max_instances : int, default=None
+            As in `chunks`.
+        """
+        most = self._most(max_bytes, max_instances)
+        len(self._index)
+        recipe = Recipe(self._layout)
+        return (recipe.load_bags(pieces) for pieces in cut(self._pieces("bags", most), most))
+
+    def blocks(self, max_instances: int) -> list[ScanBlock]:
+        """The bags in blocks that can be read in any order, anywhere: small descriptions with `read()`.
+
+        Which bags a block has depends on the files, the selection and `max_instances` alone. With one row per bag, a
+        bag is taken to be as large as the mean of its row group, so that a block may have somewhat more instances.
+
+        Parameters
+        ----------
+        max_instances : int
+            The most instances of a block; a larger bag is a block of its own. A block inside a row group of Parquet
+            costs the reading of the rows before it, so blocks should not be much smaller than row groups.
+        """
+        most = self._most(None, max_instances)
+        index, recipe = self._index, self._source.recipe(self._layout)
+        sizes = self._sizes()
+        found, start = [], 0
+        ends = np.cumsum(sizes)
+        while start < len(index):
+            done = ends[start - 1] if start else 0.0
+            stop = max(start + 1, int(np.searchsorted(ends, done + most * (1 + 1e-9), side="right")))
+            rows = int(index.first[start]), int(index.first[stop - 1] + index.rows[stop - 1])
+            parts = tuple(self._source.parts(*rows))
+            count = round(float(ends[stop - 1] - done))
+            found.append(ScanBlock(parts, recipe, self._selection, start, stop - start, count))
+            start = stop
+        return found
+
+    def to_dataset(self) -> MIPLDataset:
+        """All bags in memory, as `mipl.load` gives them."""
+        self._check_not_empty()
+        return next(self.chunks(max_instances=np.iinfo(np.int64).max // 2))
+
+    def supervision(self) -> Supervision:
+        """What is known of the labels of all bags (m,), in order, without their features: candidates, weights, groups.
+
+        Needs a pass over all columns but the features. It takes m * q bytes, nine times as many with weights.
+        """
+        if self._layout.columns.missing == "drop":
+            raise DataError("missing='drop' may leave out bags, which only their features tell; read chunks() instead")
+        self._check_not_empty()
+        recipe = self._source.recipe(self._layout)
+        parts = [recipe.load_labels([p]).dataset.supervision() for p in self._pieces("labels")]
+
+        def joined(name: str) -> Any:
+            values = [getattr(part, name) for part in parts]
+            return None if any(value is None for value in values) else np.concatenate(values)
+
+        column = background_column(self.background, self.classes)
+        return Supervision(joined("candidates"), joined("weights"), column, joined("groups"))
+
+    # ---------------------------------------------------------------- selection
+
+    def select(self, features: str | Sequence[str]) -> Scan:
+        """The same bags with some features only; where these are columns of their own, only they are read.
+
+        Parameters
+        ----------
+        features : str or sequence of str
+            Names or patterns of features, in the order that chunks are to have.
+        """
+        selected = self._layout.select([features] if isinstance(features, str) else features)
+        return Scan(self._source, self._selection, selected.feature_names)
+
+    def filter(self, condition: pc.Expression) -> Scan:
+        """The bags that fulfil a condition on columns that belong to the whole bag.
+
+        Row groups whose statistics rule the condition out are not read. Classes stay those of all files.
+
+        Parameters
+        ----------
+        condition : pyarrow.compute.Expression
+            Such as ``pc.field("year") > 2020``; any column may be used but the features, also those of folder names.
+        """
+        if not isinstance(condition, pc.Expression):
+            raise ParameterError(
+                f"filter takes a pyarrow expression such as pc.field('year') > 2020, not {type(condition).__name__}"
+            )
+        return Scan(self._source, self._selection.where(condition), self._features)
+
+    def split(self, train_size: float = 0.5, seed: int = 0) -> tuple[Scan, Scan]:
+        """Two scans, by a hash of the bag id and the seed: no file order, chunk size or other bag has a say.
+
+        Where the files have a column ``group``, it is the hash of the group, so that a group lies on one side.
+
+        Parameters
+        ----------
+        train_size : float in (0, 1), default=0.5
+            The share of bags, in expectation, that the first scan has.
+        seed : int, default=0
+            Another seed gives another split.
+        """
+        if isinstance(train_size, bool) or not isinstance(train_size, Real) or not 0 < train_size < 1:
+            raise ParameterError(f"train_size={train_size!r}; the split of a scan takes a share in (0, 1)")
+        first, second = self._selection.split(float(train_size), _seed(seed))
+        return Scan(self._source, first, self._features), Scan(self._source, second, self._features)
+
+    def sample(self, n: int, seed: int = 0) -> MIPLDataset:
+        """Draw n bags at random, in random order, into memory: those with the smallest hashes of id and seed.
+
+        The sample depends on the ids alone, not on the order of files or bags. A larger sample begins with the smaller.
+
+        Parameters
+        ----------
+        n : int
+            How many bags; all where the scan has no more.
+        seed : int, default=0
+            Another seed gives another sample.
+        """
+        if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
+            raise ParameterError(f"n={n!r}; a sample has at least one bag")
+        self._check_not_empty()
+        index = self._index
+        keys = hash_keys(index.ids.tolist(), _seed(seed), "sample")
+        chosen = np.lexsort((index.ids, keys))[: int(n)]
+        at = np.sort(chosen)
+        taken = set(index.first[at].tolist())
+        pieces = (
+            kept
+            for piece in read_pieces(self._parts_of(at), self._layout, self._selection)
+            if len((kept := piece.keep(np.array([row in taken for row in piece.first.tolist()]))).ids)
+        )
+        dataset = self._source.recipe(self._layout).load(list(pieces)).dataset
+        if len(dataset) < len(at):  # instances with missing values were dropped, and with them bags
+            order = np.lexsort((dataset.bag_ids, hash_keys(dataset.bag_ids.tolist(), _seed(seed), "sample")))
+            return dataset[order]
+        return dataset[np.searchsorted(at, chosen)]
+
+    # ---------------------------------------------------------------- rows
+
+    def _check_not_empty(self) -> None:
+        if not len(self):
+            raise DataError("the scan has no bags: none is on this side of its filters and splits")
+
+    def _pieces(self, what: str, most: float = math.inf) -> Iterator[Piece]:
+        at_once = int(min(most, 1 << 30)) // 2 + 1
+        return read_pieces(self._source.parts(), self._layout, self._selection, what=what, at_once=at_once)
+
+    def _sizes(self) -> NDArray[np.float64]:
+        """The instances (m,) of each bag; with one row per bag, the mean of its row group."""
+        index = self._index
+        if self._layout.instances is None:
+            return index.rows.astype(np.float64)
+        edges = self._source.groups.edges
+        mean = self._source.group_instances / np.maximum(np.diff(edges), 1)
+        return mean[np.searchsorted(edges, index.first, side="right") - 1]
+
+    def _parts_of(self, bags: NDArray[np.int64]) -> list[Part]:
+        """Parts with all rows of some bags, which are sorted; row groups without any of them are left out."""
+        index, edges = self._index, self._source.groups.edges
+        start, stop = index.first[bags], index.first[bags] + index.rows[bags]
+        parts: list[Part] = []
+        for low, high in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            inside = slice(np.searchsorted(stop, low, side="right"), np.searchsorted(start, high, side="left"))
+            if inside.start < inside.stop:
+                parts += self._source.parts(max(low, int(start[inside.start])), min(high, int(stop[inside.stop - 1])))
+        return parts
+
+    def _most(self, max_bytes: int | None, max_instances: int | None) -> int:
+        """The instances of a chunk."""
+        if max_bytes is not None and max_instances is not None:
+            raise ParameterError("pass either max_bytes or max_instances")
+        for name, value in (("max_bytes", max_bytes), ("max_instances", max_instances)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
+                raise ParameterError(f"{name}={value!r}; it must be a positive integer")
+        if max_instances is not None:
+            return int(max_instances)
+        return max(1, int(max_bytes or _CHUNK_BYTES) // (4 * self.n_features))
+
+
+def _seed(seed: Any) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+        raise ParameterError(f"seed={seed!r}; it must be an int that is not negative")
+    return int(seed)

@@ -1,0 +1,165 @@
+"""Predictions into a folder: one file per input, the same whatever was killed, and nothing done twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import mipl
+from mipl.errors import DataError
+from mipl.io.columns import Columns
+from mipl.prediction import MANIFEST, Reading, predict_to_folder
+
+N_FILES = 5
+NAMES = ["early/0.parquet", "early/1.parquet", "late/2.parquet", "late/3.parquet", "late/4.parquet"]
+READING = Reading(Columns(), {}, chunk=100)
+
+#: `mipl predict` that dies in the middle of writing its third file.
+KILLED = """
+import os, signal
+import mipl.prediction as prediction
+from mipl.cli import main
+
+write, files = prediction.write_tables, []
+
+def write_and_die(chunks, path):
+    files.append(path)
+
+    def some():
+        for chunk in chunks:
+            yield chunk
+            if len(files) == 3:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return write(some(), path)
+
+prediction.write_tables = write_and_die
+main()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model, and five files of bags in two folders."""
+    ds = mipl.load("digits")
+    mipl.make("PL-kNN").fit(ds).save(tmp_path / "m.mipl")
+    for i in range(N_FILES):
+        place = tmp_path / "in" / ("early" if i < 2 else "late")
+        place.mkdir(parents=True, exist_ok=True)
+        ds[30 * i : 30 * (i + 1)].save(place / f"{i}.parquet")
+    return tmp_path
+
+
+def contents(place: Path) -> dict[str, bytes]:
+    """The answers below a folder, by name; hidden files are the program's own."""
+    return {str(p.relative_to(place)): p.read_bytes() for p in place.rglob("*") if p.is_file() and p.name != MANIFEST}
+
+
+def predict(folder: Path, out: str, **more: int):
+    return predict_to_folder(folder / "m.mipl", [str(folder / "in")], folder / out, READING, **more)
+
+
+def test_every_file_has_its_answers_under_its_name(folder: Path):
+    done = predict(folder, "out")
+    assert sorted(contents(folder / "out")) == NAMES
+    model, ds = mipl.load_model(folder / "m.mipl"), mipl.load("digits")
+    found = pd.concat([pd.read_parquet(each.output) for each in done])
+    assert found.bag_id.tolist() == ds.bag_ids.tolist()
+    assert found.predicted.tolist() == model.predict(ds).tolist()
+    assert sum(each.right for each in done) / sum(each.known for each in done) == pytest.approx(model.score(ds))
+
+
+def test_what_is_done_is_skipped_until_its_input_its_output_or_the_model_changes(folder: Path):
+    predict(folder, "out")
+
+    def predicted() -> list[str]:
+        return [Path(each.source).stem for each in predict(folder, "out") if not each.skipped]
+
+    assert predicted() == []
+    first = folder / "in" / "early" / "0.parquet"
+    mipl.load("digits")[:7].save(first)
+    assert predicted() == ["0"]
+    (folder / "out" / "late" / "3.parquet").unlink()
+    assert predicted() == ["3"]
+    (folder / "out" / "late" / "4.parquet").write_bytes(b"")
+    assert predicted() == ["4"]
+    with (folder / "out" / MANIFEST).open("a") as file:
+        file.write('{"output": "early/0.par')  # as a killed run leaves it
+    mipl.make("PL-kNN", n_neighbors=3).fit(mipl.load("digits")).save(folder / "m.mipl")
+    assert predicted() == list("01234")
+    assert predicted() == []
+
+
+def test_a_run_that_was_killed_leaves_nothing_half_written_and_is_finished_by_the_next(folder: Path):
+    words = ["predict", "m.mipl", "in", "--out", "out/", "--chunk", "100"]
+    killed = subprocess.run([sys.executable, "-c", KILLED, *words], cwd=folder, capture_output=True, timeout=300)
+    assert killed.returncode == -signal.SIGKILL
+    whole = predict(folder, "whole")
+    answers = contents(folder / "whole")
+    found = contents(folder / "out")
+    half = [name for name in found if name.endswith(".tmp")]
+    assert len(half) == 1
+    assert {name: found[name] for name in found if name not in half} == {name: answers[name] for name in NAMES[:2]}
+    finished = subprocess.run(
+        [sys.executable, "-m", "mipl", *words], cwd=folder, capture_output=True, text=True, timeout=300, check=True
+    )
+    assert finished.stderr.count("unchanged, skipped") == 2
+    assert "5 files, 2 of them kept from an earlier run" in finished.stderr
+    assert contents(folder / "out") == answers
+    assert len(whole) == N_FILES
+
+
+def children(process: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_the_processes_of_a_killed_run_end_with_it_and_two_give_the_answers_of_one(folder: Path):
+    words = [sys.executable, "-m", "mipl", "predict", "m.mipl", "in", "--out", "out/", "--chunk", "100", "--jobs", "2"]
+    run = subprocess.Popen(words, cwd=folder, stderr=subprocess.DEVNULL)
+    while not (folder / "out" / MANIFEST).exists() and run.poll() is None:
+        time.sleep(0.001)
+    workers = children(run.pid) if run.poll() is None else []
+    run.kill()
+    run.wait()
+    for _ in range(600):
+        if not any(Path(f"/proc/{worker}").exists() for worker in workers):
+            break
+        time.sleep(0.1)
+    else:
+        raise AssertionError(f"the processes {workers} go on without their parent")
+    subprocess.run(words, cwd=folder, check=True, capture_output=True, timeout=300)
+    predict(folder, "one")
+    assert contents(folder / "out") == contents(folder / "one")
+
+
+def test_a_file_that_cannot_be_read_does_not_stop_the_others(folder: Path):
+    (folder / "in" / "early" / "0.parquet").write_bytes(b"nothing")
+    with pytest.raises(DataError, match=r"1 of 5 files could not be predicted: .*0.parquet is damaged"):
+        predict(folder, "out")
+    assert len(contents(folder / "out")) == 4
+
+
+def test_answers_never_take_the_place_of_their_input_or_of_each_other(folder: Path):
+    with pytest.raises(DataError, match="overwritten by its own answers"):
+        predict(folder, "in")
+    mipl.load("digits")[:9].save(folder / "in" / "early" / "0.feather")
+    with pytest.raises(DataError, match="would both be written to"):
+        predict(folder, "out")
+
+
+def test_the_command_line_tells_what_it_did_as_json(folder: Path):
+    words = [sys.executable, "-m", "mipl", "predict", "m.mipl", "in", "--out", "out/", "--json"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True, timeout=300)
+    found = json.loads(done.stdout)
+    assert [each["bags"] for each in found] == [30] * N_FILES
+    assert os.path.samefile(folder / found[0]["output"], folder / "out" / "early" / "0.parquet")

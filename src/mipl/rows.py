@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mipl.errors import DataError
+from mipl.errors import DataError, UnavailableError
 
-__all__ = ["check_columns", "frame_features", "group_rows", "one_per_bag"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["check_columns", "frame_features", "group_rows", "instances_frame", "one_per_bag"]
 
 
 def group_rows(bag_ids: ArrayLike, n_rows: int) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[Any]]:
@@ -78,6 +81,21 @@ def frame_features(frame: Any, names: Sequence[Any]) -> NDArray[np.float32]:
             raise DataError(f"column {name!r}, row {bad[0]} is missing or not finite; fill it or drop the row")
         columns.append(column)
     return np.ascontiguousarray(np.stack(columns, axis=1))
+
+
+def instances_frame(
+    bag_of_row: NDArray[Any], instances: NDArray[np.float32], names: Sequence[str] | None
+) -> pd.DataFrame:
+    """A pandas frame of instances (n, d) with the id (n,) of each one's bag in front; None: features are counted."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise UnavailableError("a frame needs pandas: pip install pandas") from error
+    frame = pd.DataFrame(instances, columns=[f"f{j}" for j in range(instances.shape[1])] if names is None else names)
+    if "bag_id" in frame.columns:
+        raise DataError("a feature is called 'bag_id', as the column of bags would be; rename the feature")
+    frame.insert(0, "bag_id", bag_of_row)
+    return frame
 
 
 def one_per_bag(column: Any, rows: NDArray[np.int64], offsets: NDArray[np.int64], ids: NDArray[Any]) -> NDArray[Any]:

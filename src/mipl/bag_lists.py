@@ -34,7 +34,7 @@ def stack_bags(
     bags: Sequence[Any],
     instance_shape: Sequence[int] | None = None,
     channels: Channels | None = None,
-    bag_ids: Sequence[Any] | None = None,
+    bag_ids: Sequence[Any] | NDArray[Any] | None = None,
 ) -> StackedBags:
     """Stack m bags of the same features.
 
@@ -91,7 +91,9 @@ def _layout(shape: tuple[int, ...]) -> str:
     return "first" if first else "last"
 
 
-def _from_frames(frames: Sequence[Any], bag_ids: Sequence[Any] | None) -> tuple[list[str], list[NDArray[np.float32]]]:
+def _from_frames(
+    frames: Sequence[Any], bag_ids: Sequence[Any] | NDArray[Any] | None
+) -> tuple[list[str], list[NDArray[np.float32]]]:
     """The feature names and the values (n_i, d) of bags that are frames; columns are matched by name."""
     wanted: list[Any] = []
     arrays = []
@@ -105,7 +107,7 @@ def _from_frames(frames: Sequence[Any], bag_ids: Sequence[Any] | None) -> tuple[
         other = set(columns) ^ set(wanted)
         if other:
             raise DataError(
-                f"{who} and {bag_name(0, bag_ids)} have different columns: {sorted(map(str, other))[0]!r} is in only one"
+                f"{who} and {bag_name(0, bag_ids)} have different columns: {min(map(str, other))!r} is in one only"
             )
         try:
             arrays.append(frame_features(frame, wanted))

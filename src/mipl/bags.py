@@ -192,7 +192,7 @@ class Bags(Segments):
         names = [c for c in frame.columns if c != bag] if features is None else list(features)
         return cls.from_flat(frame_features(frame, names), frame[bag].to_numpy(), feature_names=list(map(str, names)))
 
-    def to_frame(self, bag_ids: Sequence[Any] | None = None) -> pd.DataFrame:
+    def to_frame(self, bag_ids: Sequence[Any] | NDArray[Any] | None = None) -> pd.DataFrame:
         """One row per instance as a pandas frame: the column ``bag_id`` and one per feature; `from_frame` reads it.
 
         Parameters
@@ -383,7 +383,7 @@ class Bags(Segments):
         return f"Bags({len(self)} bags, {self.n_instances} instances, {'x'.join(map(str, self.instance_shape))})"
 
 
-def as_bags(bags: Any, bag_ids: Sequence[Any] | None = None) -> Bags:
+def as_bags(bags: Any, bag_ids: Sequence[Any] | NDArray[Any] | None = None) -> Bags:
     """Turn what a user passes as bags into a `Bags`.
 
     Parameters

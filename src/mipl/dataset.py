@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -174,8 +175,11 @@ class MIPLDataset:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per instance as a pandas frame: ``bag_id``, ``candidates`` (lists of names, or names with weights),
-        ``label`` where known, and the features; `from_frame` reads it."""
+        """One row per instance as a pandas frame; `from_frame` reads it.
+
+        Its columns are ``bag_id``, ``candidates`` (lists of names, or names with weights), ``label`` where one is known,
+        and the features.
+        """
         frame = self.bags.to_frame(self.bag_ids)
         entries: list[Any] = list(self.candidate_sets())
         if self.candidate_weights is not None:
@@ -254,6 +258,14 @@ class MIPLDataset:
             candidate_weights=None if self.candidate_weights is None else self.candidate_weights[index],
             background=self.background,
         )
+
+    def with_bags(self, bags: Bags) -> MIPLDataset:
+        """The same data set with other instances: `bags` has the same sizes, whatever its features."""
+        if not np.array_equal(bags.offsets, self.bags.offsets):
+            raise DataError("the other bags have other sizes; what is known of the bags and instances would not fit")
+        other = copy(self)
+        other.bags = bags
+        return other
 
     def split(
         self, train_size: float | int = 0.5, seed: int = 0, stratify: bool = False

@@ -90,7 +90,7 @@ def check_finite(
     instances: NDArray[np.float32],
     offsets: NDArray[np.int64],
     feature_names: Sequence[str] | None = None,
-    bag_ids: Sequence[Any] | None = None,
+    bag_ids: Sequence[Any] | NDArray[Any] | None = None,
 ) -> None:
     """Refuse NaN and infinity; the error names the bag, the instance and the feature."""
     # A float64 sum of finite float32 numbers cannot overflow, so one pass without a temporary decides.

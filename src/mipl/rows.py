@@ -91,7 +91,8 @@ def instances_frame(
         import pandas as pd
     except ImportError as error:
         raise UnavailableError("a frame needs pandas: pip install pandas") from error
-    frame = pd.DataFrame(instances, columns=[f"f{j}" for j in range(instances.shape[1])] if names is None else names)
+    columns = [f"f{j}" for j in range(instances.shape[1])] if names is None else list(names)
+    frame = pd.DataFrame(instances, columns=columns)
     if "bag_id" in frame.columns:
         raise DataError("a feature is called 'bag_id', as the column of bags would be; rename the feature")
     frame.insert(0, "bag_id", bag_of_row)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from mipl.arrays import as_array, as_pandas, is_tensor
 from mipl.bag_lists import Channels, stack_bags
 from mipl.errors import DataError
+from mipl.html_reprs import bags_html
 from mipl.instances import as_feature_names, as_instance_shape, as_instances, as_offsets, check_finite
 from mipl.rows import check_columns, frame_features, group_rows, instances_frame
 from mipl.segments import Segments
@@ -378,6 +379,9 @@ class Bags(Segments):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Bags, (self.instances, self.offsets, self.instance_shape, self.feature_names))
+
+    def _repr_html_(self) -> str:
+        return bags_html(self)
 
     def __repr__(self) -> str:
         return f"Bags({len(self)} bags, {self.n_instances} instances, {'x'.join(map(str, self.instance_shape))})"

@@ -14,7 +14,8 @@ from mipl.arrays import as_pandas
 from mipl.bags import Bags, as_bags
 from mipl.candidates import bag_name, check_weights, label_names, parse_labels, parse_votes
 from mipl.errors import DataError, ParameterError
-from mipl.rows import check_columns, frame_features, group_rows, one_per_bag
+from mipl.html_reprs import dataset_html
+from mipl.rows import check_columns, dataset_frame, frame_features, group_rows, one_per_bag
 from mipl.splitting import split_groups, split_order, train_count
 from mipl.supervision import Supervision, background_column, check_groups
 
@@ -114,6 +115,9 @@ class MIPLDataset:
         remark = f", {outside} true labels outside the candidates" if outside else ""
         return f"MIPLDataset({self.name!r}, {self.bags!r}, {self.n_classes} classes{weights}{background}{remark})"
 
+    def _repr_html_(self) -> str:
+        return dataset_html(self)
+
     # ---------------------------------------------------------------- construction and files
 
     @classmethod
@@ -175,23 +179,8 @@ class MIPLDataset:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per instance as a pandas frame; `from_frame` reads it.
-
-        Its columns are ``bag_id``, ``candidates`` (lists of names, or names with weights), ``label`` where one is known,
-        and the features.
-        """
-        frame = self.bags.to_frame(self.bag_ids)
-        entries: list[Any] = list(self.candidate_sets())
-        if self.candidate_weights is not None:
-            rows = zip(entries, self.candidates, self.candidate_weights, strict=True)
-            entries = [dict(zip(names, weights[row].tolist(), strict=True)) for names, row, weights in rows]
-        columns = {"candidates": entries, "label": self.label_names()}
-        for place, (name, values) in enumerate(columns.items(), start=1):
-            if name in frame.columns[place:]:
-                raise DataError(f"a feature is called {name!r}, as the column of {name} would be; rename the feature")
-            if values is not None:
-                frame.insert(place, name, [values[i] for i in self.bags.bag_of_instance])
-        return frame
+        """One row per instance as a pandas frame, see `mipl.rows.dataset_frame`; `from_frame` reads it."""
+        return dataset_frame(self)
 
     def save(self, path: str | Path) -> Path:
         """Write the data set to one file, whole or not at all.

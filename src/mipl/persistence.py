@@ -154,7 +154,8 @@ def _encode(value: Any, arrays: Arrays, where: str) -> Any:
     if callable(value) and hasattr(value, "__name__"):
         raise DataError(
             f"{where} is a function, which cannot be saved without pickle; make it the transform of a transformer "
-            "class of your own (a BaseEstimator: its parameters and attributes are saved), imported before the file is loaded"
+            "class of your own (a BaseEstimator, of which parameters and attributes are saved), and import that class "
+            "before the file is loaded"
         )
     raise DataError(
         f"{where} is a {type(value).__name__}, which cannot be saved without pickle; "

@@ -13,7 +13,9 @@ from mipl.errors import DataError, UnavailableError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check_columns", "frame_features", "group_rows", "instances_frame", "one_per_bag"]
+    from mipl.dataset import MIPLDataset
+
+__all__ = ["check_columns", "dataset_frame", "frame_features", "group_rows", "instances_frame", "one_per_bag"]
 
 
 def group_rows(bag_ids: ArrayLike, n_rows: int) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[Any]]:
@@ -96,6 +98,26 @@ def instances_frame(
     if "bag_id" in frame.columns:
         raise DataError("a feature is called 'bag_id', as the column of bags would be; rename the feature")
     frame.insert(0, "bag_id", bag_of_row)
+    return frame
+
+
+def dataset_frame(dataset: MIPLDataset) -> pd.DataFrame:
+    """A pandas frame with one row per instance.
+
+    Its columns are ``bag_id``, ``candidates`` (lists of names, or names with weights), ``label`` where one is known,
+    and the features.
+    """
+    frame = dataset.bags.to_frame(dataset.bag_ids)
+    entries: list[Any] = list(dataset.candidate_sets())
+    if dataset.candidate_weights is not None:
+        rows = zip(entries, dataset.candidates, dataset.candidate_weights, strict=True)
+        entries = [dict(zip(names, weights[row].tolist(), strict=True)) for names, row, weights in rows]
+    labels = dataset.label_names()
+    columns = {"candidates": entries, **({} if labels is None else {"label": labels})}
+    for place, (name, values) in enumerate(columns.items(), start=1):
+        if name in frame.columns:
+            raise DataError(f"a feature is called {name!r}, as the column of {name} would be; rename the feature")
+        frame.insert(place, name, [values[i] for i in dataset.bags.bag_of_instance])
     return frame
 
 

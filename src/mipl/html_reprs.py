@@ -34,9 +34,8 @@ def bags_html(bags: Bags) -> str:
         [i, size, *(f"{value:.4g}" for value in values), *more]
         for i, (size, values) in enumerate(zip(bags.sizes.tolist(), first.tolist(), strict=False))
     ]
-    shape = " × ".join(map(str, bags.instance_shape))
-    what = f"features {shape}" if len(bags.instance_shape) > 1 else f"{bags.n_features:,} features"
-    title = f"{len(bags):,} bags, {bags.n_instances:,} instances, {what}"
+    features = " × ".join(map(str, bags.instance_shape)) + (" features" if len(bags.instance_shape) == 1 else "")
+    title = f"{len(bags):,} bags, {bags.n_instances:,} instances of {features}"
     headings = ["bag", "instances", *names[:_COLUMNS], *more]
     return _block("Bags", title, headings, rows, len(bags), "features of the first instance of each bag")
 
@@ -105,7 +104,7 @@ def _block(name: str, title: str, headings: Sequence[Any], rows: Sequence[Any], 
     foot = "; ".join(text for text in (more, note) if text)
     return (
         f'<div style="overflow-x: auto"><p style="margin: 0.3em 0"><strong>{escape(name)}</strong> {escape(title)}</p>'
-        '<table style="border-collapse: collapse; margin: 0">'
+        '<table style="border-collapse: collapse; margin: 0; color: inherit">'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         + (f'<p style="margin: 0.3em 0; opacity: 0.75">{escape(foot)}</p>' if foot else "")
         + "</div>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ def _notebook_display() -> Any:
 
 def _track_in_notebook(items: Iterable[T], description: str, total: int | None, display: Any) -> Iterator[T]:
     """Show one line of plain text that is replaced, however many items there are."""
-    if total is None and hasattr(items, "__len__"):
+    if total is None and isinstance(items, Sized):
         total = len(items)
     start = shown = time.monotonic()
     handle = display(_line(description, 0, total, 0.0), raw=True, display_id=True)

@@ -14,7 +14,7 @@ from mipl.errors import DataError, ParameterError
 from mipl.instances import as_bag
 from mipl.rows import frame_features
 
-__all__ = ["Channels", "StackedBags", "stack_bags"]
+__all__ = ["Channels", "StackedBags", "channels_last", "stack_bags"]
 
 Channels = Literal["first", "last"]
 #: Numbers of channels by which the end of a shape is known to be that of the channels: grey, colour, with transparency.
@@ -77,6 +77,18 @@ def stack_bags(
     offsets = np.concatenate([[0], np.cumsum([len(array) for array in arrays])])
     flat = np.concatenate([array.reshape(len(array), -1) for array in arrays])
     return StackedBags(flat, offsets, shape if instance_shape is None else tuple(instance_shape), names)
+
+
+def channels_last(instances: NDArray[Any], shape: tuple[int, ...]) -> tuple[NDArray[Any], tuple[int, ...]]:
+    """Instances (n, d) and their shape, with the channels moved to the end where they are clearly in front.
+
+    >>> channels_last(np.zeros((2, 192)), (3, 8, 8))[1], channels_last(np.zeros((2, 192)), (8, 8, 3))[1]
+    ((8, 8, 3), (8, 8, 3))
+    """
+    if len(shape) != 3 or shape[0] not in _CHANNELS or shape[-1] in _CHANNELS:
+        return instances, shape
+    turned = np.moveaxis(instances.reshape(-1, *shape), 1, -1)
+    return turned.reshape(instances.shape), turned.shape[1:]
 
 
 def _layout(shape: tuple[int, ...]) -> str:

@@ -70,6 +70,18 @@ def test_an_image_may_be_a_cell():
     assert ds.bags.instances[:, 0].tolist() == [0, 1, 2]
 
 
+def test_colour_images_of_either_layout_are_the_same(tmp_path: Path):
+    frame = pd.DataFrame({"bag_id": [1, 1, 2], "candidates": ["a|b", "a|b", "b"]})
+    images = np.random.default_rng(0).random((3, 8, 6, 3)).astype(np.float32)
+    frame["image"] = list(images)
+    last = mipl.load(frame)
+    frame["image"] = list(np.moveaxis(images, -1, 1))
+    assert last.bags.instance_shape == (8, 6, 3)
+    assert mipl.load(frame).equals(last)
+    frame.assign(image=[image.tolist() for image in frame["image"]]).to_parquet(tmp_path / "images.parquet")
+    assert mipl.load(tmp_path / "images.parquet").equals(last)
+
+
 def test_bags_may_be_the_index():
     frame = birds().set_index("Recording")
     assert mipl.load(frame, bag="Recording", candidates="Species").bag_ids.tolist() == ["R1", "R2", "R3"]

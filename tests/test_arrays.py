@@ -120,3 +120,45 @@ def test_what_numpy_cannot_read_is_a_data_error():
 
     with pytest.raises(DataError, match=r"bag 3 is a Stubborn that NumPy cannot read \(no\); convert it"):
         as_array(Stubborn(), "bag 3")
+
+
+MASK = np.array([[1, 1, 0], [0, 1, 0], [0, 1, 1]], dtype=bool)
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        torch.tensor,
+        lambda mask: torch.tensor(mask * 1.0, requires_grad=True),
+        sparse.csr_matrix,
+        sparse.coo_array,
+        lambda mask: [torch.tensor(np.flatnonzero(row)) for row in mask],
+        lambda mask: pd.DataFrame(mask),
+    ],
+    ids=["bool tensor", "float tensor", "matrix", "array", "tensors of labels", "frame"],
+)
+def test_candidates_may_come_from_other_libraries(turn):
+    ds = MIPLDataset(DENSE, turn(MASK))
+    assert np.array_equal(ds.candidates, MASK)
+    assert ds.candidate_weights is None
+    votes = MIPLDataset(DENSE, sparse.csr_matrix(3 * MASK))
+    assert np.array_equal(votes.candidate_weights, 3.0 * MASK)
+
+
+def test_the_columns_of_a_frame_of_candidates_are_the_classes():
+    frame = pd.DataFrame(MASK, columns=["wren", "owl", "crow"])
+    ds = MIPLDataset(DENSE, frame)
+    assert ds.candidate_sets() == [["wren", "owl"], ["owl"], ["owl", "crow"]]
+    turned = MIPLDataset(DENSE, frame[["crow", "wren", "owl"]], classes=["wren", "owl", "crow", "tit"])
+    assert [sorted(names) for names in turned.candidate_sets()] == [sorted(names) for names in ds.candidate_sets()]
+    assert turned.classes.tolist() == ["wren", "owl", "crow", "tit"]
+    with pytest.raises(DataError, match=r"the column 'crow', which is not among the classes .*frame.to_numpy\(\)"):
+        MIPLDataset(DENSE, frame, classes=["wren", "owl", "jay"])
+    assert MIPLDataset(DENSE, frame.to_numpy(), classes=["wren", "owl", "jay"]).n_classes == 3
+
+
+def test_labels_may_be_a_tensor():
+    ds = MIPLDataset(DENSE, MASK, labels=torch.tensor([0, 1, 2]))
+    assert ds.labels.tolist() == [0, 1, 2]
+    model = mipl.make("PL-kNN", n_neighbors=1).fit(ds)
+    assert model.score(DENSE, torch.tensor([0, 1, 2])) == model.score(DENSE, [0, 1, 2])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mipl.errors import DataError
 
-__all__ = ["as_array", "as_pandas", "is_sparse", "is_table", "is_tensor"]
+__all__ = ["as_array", "as_pandas", "is_sparse", "is_table", "is_tensor", "unwrapped"]
 
 #: A sparse matrix with more entries is refused: 8 GiB in single precision.
 _MOST_DENSE = 2**31
@@ -64,6 +64,15 @@ def as_pandas(table: Any) -> Any:
     if not hasattr(table, "iloc"):
         raise DataError(f"expected a frame of pandas or polars or a table of pyarrow, not a {type(table).__name__}")
     return table
+
+
+def unwrapped(value: Any) -> Any:
+    """The NumPy array in a sparse matrix, tensor, frame or column; any other value as it is."""
+    if is_sparse(value):
+        return value.toarray()
+    if is_tensor(value):
+        return as_array(value, "the tensor")
+    return np.asarray(value.to_numpy()) if hasattr(value, "to_numpy") else value
 
 
 def _from_sparse(matrix: Any, what: str) -> NDArray[Any]:

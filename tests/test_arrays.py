@@ -13,6 +13,7 @@ import mipl
 from mipl import Bags, DataError, MIPLDataset
 from mipl.arrays import as_array
 from mipl.bags import as_bags
+from mipl.pll import PLkNN
 
 RNG = np.random.default_rng(0)
 DENSE = [np.round(RNG.normal(size=(n, 4)) * (RNG.random((n, 4)) < 0.5), 2).astype(np.float32) for n in (3, 1, 5)]
@@ -162,3 +163,11 @@ def test_labels_may_be_a_tensor():
     assert ds.labels.tolist() == [0, 1, 2]
     model = mipl.make("PL-kNN", n_neighbors=1).fit(ds)
     assert model.score(DENSE, torch.tensor([0, 1, 2])) == model.score(DENSE, [0, 1, 2])
+
+
+def test_learners_on_plain_samples_take_sparse_matrices_and_tensors():
+    rows = EXPECTED.instances
+    sets = [["a"], ["b"], ["a", "b"]] * 3
+    expected = PLkNN(n_neighbors=2).fit(rows, sets).predict_proba(rows)
+    for turned in (sparse.csr_matrix(rows), torch.tensor(rows, requires_grad=True)):
+        assert np.array_equal(PLkNN(n_neighbors=2).fit(turned, sets).predict_proba(turned), expected)

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from sklearn import pipeline as of_sklearn
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 import mipl
 from mipl import Bags, BagTransformer
@@ -129,6 +131,24 @@ def test_a_function_cannot_be_saved_but_a_class_can(tmp_path: Path):
     model = knn(Sharpened(power=3)).fit(ds)
     loaded = mipl.load_model(model.save(tmp_path / "model.mipl"))
     assert np.array_equal(loaded.predict_proba(ds), model.predict_proba(ds))
+
+
+@pytest.mark.parametrize(
+    "transformer",
+    [
+        make_column_transformer((StandardScaler(), [0, 2]), remainder="passthrough"),  # holds slices
+        OneHotEncoder(handle_unknown="ignore"),  # holds a number type
+        SimpleImputer(),  # holds a dtype
+        of_sklearn.make_pipeline(StandardScaler(), PCA(2)),
+    ],
+    ids=lambda transformer: type(transformer).__name__,
+)
+def test_what_scikit_learns_transformers_hold_is_saved(transformer: BaseEstimator, tmp_path: Path):
+    ds = small_dataset()
+    model = knn(transformer).fit(ds)
+    loaded = mipl.load_model(model.save(tmp_path / "model.mipl"))
+    assert loaded[0].transform(ds).equals(model[0].transform(ds))
+    assert repr(loaded) == repr(model)
 
 
 def test_what_is_no_model_is_refused():

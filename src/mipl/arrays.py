@@ -84,8 +84,7 @@ def _from_sparse(matrix: Any, what: str) -> NDArray[Any]:
             f"{what} is a sparse matrix {matrix.shape}, which takes {4 * entries / 2**30:.0f} GiB as the dense array "
             "that bags are; reduce its columns first, for example by scikit-learn's TruncatedSVD(100)"
         )
-    with np.errstate(over="ignore"):
-        return matrix.astype(np.float32).toarray()
+    return matrix.toarray()
 
 
 def _from_tensor(tensor: Any, what: str) -> NDArray[Any]:

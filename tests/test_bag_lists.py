@@ -18,6 +18,7 @@ def test_channels_are_found_at_the_end_that_has_1_3_or_4():
     assert bags.instance_shape == (8, 6, 3)
     assert Bags.from_list(FIRST) == bags
     assert np.array_equal(bags[1].reshape(3, 8, 6, 3), LAST[1])
+    assert Bags.from_list([np.ones((2, 4, 5, 3))]).instance_shape == (4, 5, 3)
     grey = [bag[..., :1] for bag in LAST]
     assert Bags.from_list([np.moveaxis(bag, -1, 1) for bag in grey]) == Bags.from_list(grey)
 

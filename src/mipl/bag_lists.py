@@ -94,8 +94,10 @@ def channels_last(instances: NDArray[Any], shape: tuple[int, ...]) -> tuple[NDAr
 def _layout(shape: tuple[int, ...]) -> str:
     """Which end of the shape of an image holds its channels."""
     first, last = shape[0] in _CHANNELS, shape[-1] in _CHANNELS
+    if first and last:  # of tiny images; colours are far more usual than the others
+        first, last = shape[0] == 3, shape[-1] == 3
     if first == last:
-        why = "both ends" if first else "neither end"
+        why = "neither end" if not {shape[0], shape[-1]} & set(_CHANNELS) else "both ends"
         raise DataError(
             f"instances of shape {shape} are (height, width, channels) or (channels, height, width): {why} could be "
             "1, 3 or 4 channels; pass channels='last' or channels='first' to Bags.from_list"

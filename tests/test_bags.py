@@ -7,6 +7,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -202,3 +203,21 @@ def test_bag_ids_of_any_kind_group_alike():
         [1.5, 2, 1.5, 2],
     ):
         assert same(Bags.from_flat(flat, ids), [flat[[0, 2]], flat[[1, 3]]])
+
+
+def test_a_frame_of_bags_is_read_back():
+    bags = Bags.from_list([np.ones((2, 3)), np.zeros((1, 3))], feature_names=["a", "b", "c"])
+    frame = bags.to_frame(["x", "y"])
+    assert frame["bag_id"].tolist() == ["x", "x", "y"]
+    assert Bags.from_frame(frame) == bags
+    assert Bags.from_frame(pa.Table.from_pandas(frame)) == bags
+    assert list(Bags(bags.instances, bags.offsets).to_frame().columns) == ["bag_id", "f0", "f1", "f2"]
+
+
+def test_a_shape_of_as_many_features_is_taken_over():
+    bags = Bags.from_list([np.arange(24.0).reshape(2, 12)])
+    assert bags.with_instance_shape((3, 4), "x").instance_shape == (3, 4)
+    images = Bags(bags.instances, bags.offsets, (3, 4))
+    assert images.with_instance_shape((3, 4, 1), "x").instance_shape == (3, 4, 1)
+    with pytest.raises(DataError, match=r"instances of shape \(3, 4\), the model has \(4, 3\)"):
+        images.with_instance_shape((4, 3), "the model")

@@ -208,3 +208,28 @@ def test_a_frame_may_hold_votes_and_blanks():
     ds = MIPLDataset.from_frame(frame, background="wren")
     assert ds.candidate_weights.tolist() == [[3, 1], [1, 1], [1, 0]]
     assert ds.background == "wren"
+
+
+def test_a_frame_of_a_data_set_is_read_back(voted):
+    named = voted.with_bags(
+        Bags(voted.bags.instances, voted.bags.offsets, feature_names=[f"x{j}" for j in range(voted.bags.n_features)])
+    )
+    frame = named.to_frame()
+    assert list(frame.columns[:2]) == ["bag_id", "candidates"]
+    back = MIPLDataset.from_frame(frame, classes=voted.classes, background=voted.background)
+    assert back.bags == named.bags
+    assert np.array_equal(back.candidate_weights, voted.candidate_weights)
+    assert back.bag_ids.tolist() == voted.bag_ids.tolist()
+    assert back.label_names() == voted.label_names()
+
+
+def test_a_feature_with_the_name_of_another_column_is_refused(voted):
+    named = Bags(voted.bags.instances[:, :1], voted.bags.offsets, feature_names=["candidates"])
+    with pytest.raises(DataError, match="a feature is called 'candidates', as the column of candidates would be"):
+        voted.with_bags(named).to_frame()
+
+
+def test_scikit_learn_may_take_a_data_set_for_an_array(digits):
+    index = np.array([5, 3, 8])
+    assert digits.shape == (len(digits),)
+    assert digits[index, ...].equals(digits[index])

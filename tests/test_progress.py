@@ -1,14 +1,17 @@
-"""The progress bar: on a terminal only, and never in the way of the work."""
+"""The progress bar: on a terminal and in notebooks only, and never in the way of the work."""
 
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import redirect_stderr
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from mipl import progress
 from mipl.progress import track
 
 
@@ -67,3 +70,72 @@ def test_items_are_taken_one_by_one_as_they_are_used(stream: io.StringIO):
             if v == 2:
                 break
     assert taken == [0, 1, 2]
+
+
+class Line:
+    """A display of a notebook: what it showed, one entry per update of one line."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.lines = 0
+
+    def display(self, data: dict[str, str], *, raw: bool, display_id: bool) -> Line:
+        assert raw
+        assert display_id
+        self.lines += 1
+        self.texts.append(data["text/plain"])
+        return self
+
+    def update(self, data: dict[str, str], *, raw: bool) -> None:
+        assert raw
+        self.texts.append(data["text/plain"])
+
+
+def run_by(monkeypatch: pytest.MonkeyPatch, shell: object) -> Line:
+    line = Line()
+    module = SimpleNamespace(get_ipython=lambda: shell, display=SimpleNamespace(display=line.display))
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    return line
+
+
+def test_a_notebook_sees_one_line_that_is_updated(monkeypatch: pytest.MonkeyPatch):
+    line = run_by(monkeypatch, SimpleNamespace(kernel=object()))
+    monkeypatch.setattr(progress, "_PAUSE", 0.0)
+    assert shown(io.StringIO(), range(4)) == ([0, 1, 2, 3], "")
+    assert line.lines == 1
+    assert line.texts[0].startswith("counting: 0 of 4 (0%)")
+    assert line.texts[2].startswith("counting: 2 of 4 (50%)")
+    assert line.texts[-1].startswith("counting: 4 of 4 (100%)")
+    assert "left" not in line.texts[-1]
+
+
+def test_thousands_of_quick_items_are_few_updates_in_a_notebook(monkeypatch: pytest.MonkeyPatch):
+    line = run_by(monkeypatch, SimpleNamespace(kernel=object()))
+    monkeypatch.setattr(progress, "_PAUSE", 60.0)
+    items, _ = shown(io.StringIO(), iter(range(5000)))
+    assert len(items) == 5000
+    assert (line.lines, len(line.texts)) == (1, 2)
+    assert line.texts[-1].startswith("counting: 5,000, ")
+
+
+def test_a_loop_that_is_left_says_how_far_it_came_in_a_notebook(monkeypatch: pytest.MonkeyPatch):
+    line = run_by(monkeypatch, SimpleNamespace(kernel=object()))
+    loop = track(range(10), "counting")
+    for v in loop:
+        if v == 3:
+            break
+    loop.close()
+    assert line.texts[-1].startswith("counting: 3 of 10 (30%)")
+
+
+def test_without_verbose_a_notebook_sees_nothing(monkeypatch: pytest.MonkeyPatch):
+    line = run_by(monkeypatch, SimpleNamespace(kernel=object()))
+    assert shown(io.StringIO(), range(4), verbose=False) == ([0, 1, 2, 3], "")
+    assert line.lines == 0
+
+
+@pytest.mark.parametrize("shell", [None, SimpleNamespace()], ids=["IPython imported by a script", "IPython's terminal"])
+def test_ipython_without_a_kernel_is_no_notebook(monkeypatch: pytest.MonkeyPatch, shell: object):
+    line = run_by(monkeypatch, shell)
+    assert "100%" in shown(Terminal(), range(4))[1]
+    assert line.lines == 0

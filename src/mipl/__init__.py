@@ -24,15 +24,19 @@ if TYPE_CHECKING:
     from mipl.loading import load
     from mipl.miplgp.estimator import MIPLGP
     from mipl.persistence import load_model
+    from mipl.pipeline import BagPipeline, make_pipeline
     from mipl.registry import make, methods
     from mipl.resolution import Resolution
     from mipl.resolving import explain, resolve
     from mipl.scanning.opening import scan
     from mipl.scanning.scan import Scan
     from mipl.scoring import label_free_score
+    from mipl.transform import BagTransformer
 
 _EXPORTS = {
     "BagGP": "mipl.baggp.estimator",
+    "BagPipeline": "mipl.pipeline",
+    "BagTransformer": "mipl.transform",
     "Bags": "mipl.bags",
     "DataError": "mipl.errors",
     "MIPLError": "mipl.errors",
@@ -49,6 +53,7 @@ _EXPORTS = {
     "load": "mipl.loading",
     "load_model": "mipl.persistence",
     "make": "mipl.registry",
+    "make_pipeline": "mipl.pipeline",
     "methods": "mipl.registry",
     "resolve": "mipl.resolving",
     "scan": "mipl.scanning.opening",
@@ -58,6 +63,8 @@ _SUBMODULES = ("bench", "checks", "datasets", "deep", "features", "gp", "io", "m
 __all__ = [
     "MIPLGP",
     "BagGP",
+    "BagPipeline",
+    "BagTransformer",
     "Bags",
     "DataError",
     "MIPLClassifier",
@@ -74,6 +81,7 @@ __all__ = [
     "load",
     "load_model",
     "make",
+    "make_pipeline",
     "methods",
     "resolve",
     "scan",

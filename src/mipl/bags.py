@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mipl.arrays import as_array, as_pandas, is_tensor
+from mipl.bag_lists import Channels, stack_bags
 from mipl.errors import DataError
-from mipl.instances import as_bag, as_feature_names, as_instance_shape, as_instances, as_offsets, check_finite
-from mipl.rows import check_columns, frame_features, group_rows
+from mipl.html_reprs import bags_html
+from mipl.instances import as_feature_names, as_instance_shape, as_instances, as_offsets, check_finite
+from mipl.rows import check_columns, frame_features, group_rows, instances_frame
+from mipl.segments import Segments
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Bags", "as_bags"]
 
 
-class Bags:
+class Bags(Segments):
     """An immutable sequence of m bags over n instances with d features.
 
     All instances lie in one C-ordered float32 array (n, d), bag after bag; bag i is the slice
@@ -84,10 +91,12 @@ class Bags:
         ):
             object.__setattr__(self, name, value)
 
-    def _with(self, instances: NDArray[np.float32], offsets: NDArray[np.int64]) -> Bags:
-        """Other instances of the same layout; they come from a valid `Bags`, so nothing is checked again."""
+    def _with(
+        self, instances: NDArray[np.float32], offsets: NDArray[np.int64], shape: tuple[int, ...] | None = None
+    ) -> Bags:
+        """Other instances of the same features; they come from a valid `Bags`, so nothing is checked again."""
         bags = Bags.__new__(Bags)
-        bags._assign(instances, offsets, self.instance_shape, self.feature_names)
+        bags._assign(instances, offsets, shape or self.instance_shape, self.feature_names)
         return bags
 
     # ---------------------------------------------------------------- construction
@@ -95,52 +104,48 @@ class Bags:
     @classmethod
     def from_list(
         cls,
-        bags: Sequence[ArrayLike],
+        bags: Sequence[Any],
         instance_shape: Sequence[int] | None = None,
         feature_names: Sequence[str] | None = None,
+        *,
+        channels: Channels | None = None,
     ) -> Bags:
-        """Stack a list of arrays into one `Bags`.
+        """Stack a list of bags into one `Bags`.
 
         Parameters
         ----------
-        bags : sequence of m arrays (n_i, d), or (n_i, h, w) for images
-            One array per bag.
+        bags : sequence of m arrays (n_i, d), or (n_i, h, w), (n_i, h, w, c) or (n_i, c, h, w) for images
+            One array, sparse matrix, tensor or frame per bag. The columns of frames name the features.
         instance_shape : tuple of int, default=None
-            The shape of one instance; None takes it from the arrays.
+            The shape of one instance; None takes it from the arrays. Images are (h, w) or (h, w, c).
         feature_names : sequence of d different str, default=None
-            What the features are called.
+            What the features are called; None takes the columns of frames.
+        channels : {"first", "last"}, default=None
+            Where the channels of colour images are; None: at the end of the shape that has 1, 3 or 4 entries. They are
+            kept at the end, (h, w, c).
         """
-        if len(bags) == 0:
-            raise DataError("no bags: the list is empty; pass at least one (n_i, d) array")
-        arrays = [as_bag(i, bag) for i, bag in enumerate(bags)]
-        shapes = [a.shape[1:] for a in arrays]
-        for i, shape in enumerate(shapes):
-            if shape != shapes[0]:
-                raise DataError(
-                    f"bag {i} has instances of shape {shape}, bag 0 of shape {shapes[0]}; "
-                    "every bag must have the same features"
-                )
-        if instance_shape is None:
-            instance_shape = shapes[0]
-        offsets = np.concatenate([[0], np.cumsum([len(a) for a in arrays])])
-        flat = np.concatenate([a.reshape(len(a), -1) for a in arrays])
-        return cls(flat, offsets, instance_shape, feature_names)
+        flat, offsets, shape, names = stack_bags(bags, instance_shape, channels)
+        return cls(flat, offsets, shape, feature_names or names)
 
     @classmethod
     def from_array(cls, bags: ArrayLike) -> Bags:
-        """Read a 3-D array (m, k, d): m bags of k instances each."""
+        """Read an array (m, k, d), or (m, k, h, w[, c]) of images: m bags of k instances each."""
         try:
-            array = np.asarray(bags)
-        except ValueError as error:
+            array = as_array(bags, "the array")
+        except DataError as error:
+            if not isinstance(error.__cause__, ValueError):
+                raise
             raise DataError(
                 "the bags have different numbers of instances, so they are not a 3-D array; use Bags.from_list"
             ) from error
         if array.dtype == object:
             raise DataError("the 3-D array is ragged or holds Python objects; use Bags.from_list for bags of any size")
-        if array.ndim != 3:
-            raise DataError(f"expected a 3-D array (bags, instances, features), got {array.ndim} dimensions")
-        m, k, d = array.shape
-        return cls(array.reshape(m * k, d), np.arange(m + 1) * k)
+        if array.ndim < 3:
+            raise DataError(
+                f"expected a 3-D array (bags, instances, features), got {array.ndim} dimensions; where each row is an "
+                "instance, say which bag it belongs to: Bags.from_flat(X, bag_ids)"
+            )
+        return cls.from_list(list(array))
 
     @classmethod
     def from_flat(
@@ -172,20 +177,32 @@ class Bags:
 
     @classmethod
     def from_frame(cls, frame: Any, bag: str = "bag_id", features: Sequence[str] | None = None) -> Bags:
-        """Group the rows of a pandas frame by the bag that they belong to; its columns name the features.
+        """Group the rows of a frame by the bag that they belong to; its columns name the features.
 
         Parameters
         ----------
-        frame : pandas.DataFrame
+        frame : pandas.DataFrame, or a table of polars or pyarrow
             One row per instance.
         bag : str, default="bag_id"
             The column that says which bag a row belongs to.
         features : sequence of str, default=None
             The feature columns; None takes all columns but `bag`.
         """
+        frame = as_pandas(frame)
         check_columns(frame, [bag])
         names = [c for c in frame.columns if c != bag] if features is None else list(features)
         return cls.from_flat(frame_features(frame, names), frame[bag].to_numpy(), feature_names=list(map(str, names)))
+
+    def to_frame(self, bag_ids: Sequence[Any] | NDArray[Any] | None = None) -> pd.DataFrame:
+        """One row per instance as a pandas frame: the column ``bag_id`` and one per feature; `from_frame` reads it.
+
+        Parameters
+        ----------
+        bag_ids : sequence of m integers or strings, default=None
+            What the bags are called; None counts them. Features without names are ``f0``, ``f1``, ...
+        """
+        ids = np.arange(len(self)) if bag_ids is None else np.asarray(bag_ids)
+        return instances_frame(self.spread(ids), self.instances, self.feature_names)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Bags]) -> Bags:
@@ -209,9 +226,6 @@ class Bags:
 
     # ---------------------------------------------------------------- sequence protocol
 
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
     @property
     def shape(self) -> tuple[int]:
         """``(m,)``: one sample is one bag."""
@@ -226,11 +240,6 @@ class Bags:
     def n_features(self) -> int:
         """The number d of features of an instance."""
         return self.instances.shape[1]
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """The number of instances of each bag (m,)."""
-        return np.diff(self.offsets)
 
     @property
     def bag_of_instance(self) -> NDArray[np.int64]:
@@ -305,6 +314,27 @@ class Bags:
             )
         return self.select_features(names)
 
+    def with_instance_shape(self, shape: tuple[int, ...], owner: str) -> Bags:
+        """The same bags with instances of the shape that `owner` expects; a vector or a single channel fits any.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            The shape of an instance.
+        owner : str
+            What an error calls the other side, e.g. ``"the model"``.
+        """
+        if shape == self.instance_shape:
+            return self
+        have, wanted = (tuple(s for s in each if s != 1) for each in (self.instance_shape, shape))
+        if have != wanted and min(len(have), len(wanted)) > 1:
+            raise DataError(
+                f"the bags have instances of shape {self.instance_shape}, {owner} has {shape}; images are "
+                "(height, width, channels): turn (channels, height, width) by Bags.from_list(bags, channels='first'), "
+                "and resize images of other sizes"
+            )
+        return self._with(self.instances, self.offsets, shape)
+
     def single_instances(self) -> Bags:
         """Every instance as a bag of its own: n bags of one instance, without a copy."""
         return self._with(self.instances, np.arange(self.n_instances + 1))
@@ -350,60 +380,34 @@ class Bags:
     def __reduce__(self) -> tuple[Any, ...]:
         return (Bags, (self.instances, self.offsets, self.instance_shape, self.feature_names))
 
+    def _repr_html_(self) -> str:
+        return bags_html(self)
+
     def __repr__(self) -> str:
         return f"Bags({len(self)} bags, {self.n_instances} instances, {'x'.join(map(str, self.instance_shape))})"
 
-    # ---------------------------------------------------------------- segment reductions
 
-    def sum(self, values: ArrayLike) -> NDArray[Any]:
-        """Sum per-instance `values` (n, ...) over each bag, to (m, ...)."""
-        return np.add.reduceat(self._per_instance(values), self.offsets[:-1], axis=0)
+def as_bags(bags: Any, bag_ids: Sequence[Any] | NDArray[Any] | None = None) -> Bags:
+    """Turn what a user passes as bags into a `Bags`.
 
-    def max(self, values: ArrayLike) -> NDArray[Any]:
-        """Take the maximum of per-instance `values` (n, ...) over each bag, to (m, ...)."""
-        return np.maximum.reduceat(self._per_instance(values), self.offsets[:-1], axis=0)
-
-    def min(self, values: ArrayLike) -> NDArray[Any]:
-        """Take the minimum of per-instance `values` (n, ...) over each bag, to (m, ...)."""
-        return np.minimum.reduceat(self._per_instance(values), self.offsets[:-1], axis=0)
-
-    def mean(self, values: ArrayLike) -> NDArray[Any]:
-        """Average per-instance `values` (n, ...) over each bag, to (m, ...)."""
-        total = self.sum(values)
-        if not np.issubdtype(total.dtype, np.inexact):
-            total = total.astype(np.float64)
-        return total / self.sizes.astype(total.dtype).reshape((-1,) + (1,) * (total.ndim - 1))
-
-    def logsumexp(self, values: ArrayLike) -> NDArray[Any]:
-        """``log sum exp`` of per-instance `values` (n, ...) over each bag, without overflow."""
-        values = self._per_instance(values)
-        top = self.max(values)
-        shift = np.where(np.isfinite(top), top, 0)
-        with np.errstate(divide="ignore"):
-            return np.log(self.sum(np.exp(values - self.spread(shift)))) + shift
-
-    def spread(self, values: ArrayLike) -> NDArray[Any]:
-        """Repeat per-bag `values` (m, ...) for every instance of the bag, to (n, ...)."""
-        array = np.asarray(values)
-        if len(array) != len(self):
-            raise DataError(f"expected one value per bag ({len(self)}), got {len(array)}")
-        return np.repeat(array, self.sizes, axis=0)
-
-    def _per_instance(self, values: ArrayLike) -> NDArray[Any]:
-        array = np.asarray(values)
-        if array.ndim == 0 or len(array) != self.n_instances:
-            raise DataError(f"expected one value per instance ({self.n_instances}), got shape {array.shape}")
-        return array
-
-
-def as_bags(bags: Any) -> Bags:
-    """Turn what a user passes as bags (a `Bags`, a list of 2-D arrays, a 3-D array) into a `Bags`."""
+    Parameters
+    ----------
+    bags : Bags, list of (n_i, d) arrays, sparse matrices, tensors or frames, or 3-D array or tensor
+        Images may be (n_i, h, w), (n_i, h, w, c) or (n_i, c, h, w).
+    bag_ids : sequence of m ids, default=None
+        What errors call the bags; None counts them.
+    """
     if isinstance(bags, Bags):
         return bags
-    if isinstance(bags, np.ndarray) and bags.dtype != object:
+    if is_tensor(bags) or (isinstance(bags, np.ndarray) and bags.dtype != object):
         return Bags.from_array(bags)
+    if getattr(bags, "ndim", 0) == 1 and hasattr(bags, "to_list"):  # a pandas column of arrays
+        bags = bags.to_list()
     if isinstance(bags, list | tuple | np.ndarray):
-        return Bags.from_list(list(bags))
+        flat, offsets, shape, names = stack_bags(list(bags), bag_ids=bag_ids)
+        instances = as_instances(flat)
+        check_finite(instances, offsets, names, bag_ids)
+        return Bags(instances, offsets, shape, names)
     raise DataError(
         f"cannot read bags from {type(bags).__name__}; pass a Bags, a list of (n_i, d) arrays or a 3-D array "
         "(see Bags.from_flat and Bags.from_frame for tables)"

@@ -255,12 +255,13 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         checked = _bags_of(bags)
         expected = getattr(self, "feature_names_in_", None)
         if expected is not None and checked.feature_names is not None:
-            return checked.match_features(expected.tolist(), owner="the model")
+            checked = checked.match_features(expected.tolist(), owner="the model")
         if checked.n_features != self.n_features_in_:
             raise DataError(
                 f"the bags have {checked.n_features} features, the model was fitted with {self.n_features_in_}"
+                + (f" (instances of shape {self.instance_shape_})" if len(self.instance_shape_) > 1 else "")
             )
-        return checked
+        return checked.with_instance_shape(tuple(self.instance_shape_), owner="the model")
 
     def _check_candidates(self, candidates: Any, bags: Any, n_bags: int) -> NDArray[np.bool_]:
         return parse_candidates(candidates, self.classes_, n_bags=n_bags, bag_ids=_ids_of(bags))[0]

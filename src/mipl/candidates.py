@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mipl.arrays import as_pandas, is_table, unwrapped
 from mipl.errors import DataError
 from mipl.votes import as_label, read_entry
 
@@ -81,6 +82,9 @@ def parse_votes(
     >>> classes.tolist(), weights.tolist()
     (['owl', 'wren'], [[3.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     """
+    if is_table(candidates):
+        candidates, classes = _by_column(as_pandas(candidates), classes)
+    candidates = unwrapped(candidates)
     array = _try_array(candidates)
     is_matrix = array is not None and array.ndim == 2 and array.dtype.kind in "biuf"
     entries: Any = array if is_matrix else list(_entries(candidates))
@@ -127,7 +131,7 @@ def _parse_entries(entries: list[Any], classes: NDArray[Any] | None, bag_ids: An
     if not entries:
         raise DataError("no candidate sets: the data set is empty")
     known = None if classes is None else set(classes.tolist())
-    read = [read_entry(bag_name(i, bag_ids), entry, known) for i, entry in enumerate(entries)]
+    read = [read_entry(bag_name(i, bag_ids), unwrapped(entry), known) for i, entry in enumerate(entries)]
     if classes is None:
         classes = _sorted_labels(label for entry in read for label in entry or ())
         if not len(classes):
@@ -192,12 +196,32 @@ def _as_weights(weights: NDArray[Any], bag_ids: Any) -> NDArray[np.float64]:
     return array
 
 
+def _by_column(frame: Any, classes: Any) -> tuple[Any, Any]:
+    """A frame of candidates (m, q) whose columns are called by the classes, in the order of these, and the classes."""
+    columns = list(frame.columns)
+    if not all(isinstance(name, str) for name in columns):
+        return frame, classes
+    if classes is None:
+        return frame, columns
+    names = [as_label("the class name", name) for name in classes]
+    if not all(isinstance(name, str) for name in names):
+        return frame, classes
+    for name in columns:
+        if name not in names:
+            raise DataError(
+                f"the frame of candidates has the column {name!r}, which is not among the classes {names}; pass "
+                "frame.to_numpy() if its columns are the classes in this order"
+            )
+    values = unwrapped(frame)
+    matrix = np.zeros((len(values), len(names)), dtype=values.dtype)
+    matrix[:, [names.index(name) for name in columns]] = values
+    return matrix, classes
+
+
 def _try_array(candidates: Any) -> NDArray[Any] | None:
-    """Give the array behind `candidates` where there is a rectangular one; ragged collections give None."""
+    """The array of `candidates` where there is a rectangular one; ragged collections give None."""
     if isinstance(candidates, np.ndarray):
         return candidates
-    if hasattr(candidates, "to_numpy"):
-        return np.asarray(candidates.to_numpy())
     if isinstance(candidates, list | tuple) and candidates:
         first = candidates[0]
         # A list of lists of bools is a mask; of integers it is lists of labels, even when all have one length.
@@ -214,8 +238,6 @@ def _try_array(candidates: Any) -> NDArray[Any] | None:
 
 
 def _entries(candidates: Any) -> Iterable[Any]:
-    if hasattr(candidates, "to_numpy"):
-        candidates = candidates.to_numpy()
     if isinstance(candidates, np.ndarray) and candidates.ndim != 1:
         raise DataError(
             f"cannot read candidates from an array of shape {candidates.shape} and type {candidates.dtype}; "
@@ -270,8 +292,7 @@ def parse_labels(
     >>> parse_labels(["owl", None], np.array(["owl", "wren"]))
     array([ 0, -1])
     """
-    if hasattr(labels, "to_numpy"):
-        labels = labels.to_numpy()
+    labels = unwrapped(labels)
     if isinstance(labels, str | bytes) or not isinstance(labels, Iterable) or getattr(labels, "ndim", 1) == 0:
         raise DataError(f"cannot read labels from {labels!r}; pass one label per bag")
     values = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
@@ -329,8 +350,7 @@ def uniform_weights(mask: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 def is_label_vector(y: Any, classes: NDArray[Any]) -> bool:
     """Whether y holds one label per bag; strings such as "a|b" are candidate sets, unless a class is called so."""
-    if hasattr(y, "to_numpy"):
-        y = y.to_numpy()
+    y = unwrapped(y)
     if isinstance(y, np.ndarray) and y.dtype.kind not in "OU":
         return y.ndim == 1
     if isinstance(y, np.ndarray):

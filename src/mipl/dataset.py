@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from numbers import Integral, Real
+from copy import copy
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mipl.arrays import as_pandas
 from mipl.bags import Bags, as_bags
 from mipl.candidates import bag_name, check_weights, label_names, parse_labels, parse_votes
 from mipl.errors import DataError, ParameterError
-from mipl.rows import check_columns, frame_features, group_rows, one_per_bag
+from mipl.html_reprs import dataset_html
+from mipl.rows import check_columns, dataset_frame, frame_features, group_rows, one_per_bag
+from mipl.splitting import split_groups, split_order, train_count
 from mipl.supervision import Supervision, background_column, check_groups
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["MIPLDataset", "split_order"]
 
@@ -24,8 +30,8 @@ class MIPLDataset:
 
     Parameters
     ----------
-    bags : Bags, list of (n_i, d) arrays, or 3-D array
-        The bags; feature names travel with a `Bags`.
+    bags : Bags, list of (n_i, d) arrays, sparse matrices, tensors or frames, or 3-D array
+        The bags, see `Bags.from_list`; feature names travel with a `Bags` and with frames.
     candidates : (m, q) mask or weights, or m collections of labels, mappings from labels to weights, strings or None
         The candidate labels of each bag, see `mipl.candidates.parse_votes`. A label that is known for certain is a
         candidate set of one; None stands for a bag of which nothing is known, all classes being candidates. The
@@ -84,7 +90,8 @@ class MIPLDataset:
         candidate_weights: Any = None,
         background: Any = None,
     ) -> None:
-        self.bags = as_bags(bags)
+        named = bag_ids is not None and hasattr(bags, "__len__") and len(bags) == len(bag_ids)
+        self.bags = as_bags(bags, bag_ids if named else None)
         ids = _check_bag_ids(bag_ids, len(self.bags))
         mask, weights, names = parse_votes(candidates, classes, bag_ids=ids)
         if candidate_weights is not None:
@@ -108,6 +115,9 @@ class MIPLDataset:
         remark = f", {outside} true labels outside the candidates" if outside else ""
         return f"MIPLDataset({self.name!r}, {self.bags!r}, {self.n_classes} classes{weights}{background}{remark})"
 
+    def _repr_html_(self) -> str:
+        return dataset_html(self)
+
     # ---------------------------------------------------------------- construction and files
 
     @classmethod
@@ -123,11 +133,14 @@ class MIPLDataset:
         name: str = "",
         background: Any = None,
     ) -> MIPLDataset:
-        """Read a pandas frame with one row per instance; its columns name the features.
+        """Read a frame with one row per instance; its columns name the features.
+
+        It takes the columns as it is told, and refuses what is no number. `mipl.load` takes a frame too, and finds out
+        about its columns as about those of a file.
 
         Parameters
         ----------
-        frame : pandas.DataFrame
+        frame : pandas.DataFrame, or a table of polars or pyarrow
             One row per instance; what belongs to a bag stands in its first row, and later rows repeat it or are empty.
         bag : str, default="bag_id"
             The column that says which bag a row belongs to.
@@ -145,6 +158,7 @@ class MIPLDataset:
         background : label, default=None
             The class whose bags hold no positive instance.
         """
+        frame = as_pandas(frame)
         check_columns(frame, [bag, candidates, *([label] if label else [])])
         if label is None and "label" in frame.columns:
             label = "label"
@@ -164,6 +178,10 @@ class MIPLDataset:
             background=background,
         )
 
+    def to_frame(self) -> pd.DataFrame:
+        """One row per instance as a pandas frame, see `mipl.rows.dataset_frame`; `from_frame` reads it."""
+        return dataset_frame(self)
+
     def save(self, path: str | Path) -> Path:
         """Write the data set to one file, whole or not at all.
 
@@ -180,6 +198,11 @@ class MIPLDataset:
 
     def __len__(self) -> int:
         return len(self.bags)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """``(m,)``: one sample is one bag, so that scikit-learn's splitters and searches take a data set as X."""
+        return (len(self),)
 
     def candidate_sets(self) -> list[list[Any]]:
         """The candidate labels of each bag, by name: m lists."""
@@ -208,6 +231,8 @@ class MIPLDataset:
 
     def __getitem__(self, key: Any) -> MIPLDataset:
         """Select bags by slice, index array or mask; a single integer gives a data set of one bag."""
+        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
+            key = key[0]  # scikit-learn indexes samples as X[key, ...]
         index = np.atleast_1d(np.arange(len(self))[key])
         return MIPLDataset(
             bags=self.bags[key if isinstance(key, slice) else index],
@@ -222,6 +247,14 @@ class MIPLDataset:
             candidate_weights=None if self.candidate_weights is None else self.candidate_weights[index],
             background=self.background,
         )
+
+    def with_bags(self, bags: Bags) -> MIPLDataset:
+        """The same data set with other instances: `bags` has the same sizes, whatever its features."""
+        if not np.array_equal(bags.offsets, self.bags.offsets):
+            raise DataError("the other bags have other sizes; what is known of the bags and instances would not fit")
+        other = copy(self)
+        other.bags = bags
+        return other
 
     def split(
         self, train_size: float | int = 0.5, seed: int = 0, stratify: bool = False
@@ -241,11 +274,12 @@ class MIPLDataset:
         """
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise ParameterError(f"seed={seed!r}; a split takes an int that is not negative")
-        k = self._train_count(train_size)
+        k = train_count(len(self), train_size)
         if self.groups is not None:
             if stratify:
                 raise ParameterError("a data set with groups is split by group; stratify=True cannot be had as well")
-            return self._split_groups(self.groups, k, seed)
+            train = split_groups(self.groups, k, seed)
+            return self[train], self[~train]
         strata = None
         if stratify:
             if self.labels is None or (self.labels < 0).any():
@@ -253,16 +287,6 @@ class MIPLDataset:
             strata = self.labels
         order = split_order(len(self), seed, strata)
         return self[np.sort(order[:k])], self[np.sort(order[k:])]
-
-    def _split_groups(self, groups: NDArray[np.int64], k: int, seed: int) -> tuple[MIPLDataset, MIPLDataset]:
-        """Give whole groups in random order to the training side, as many as bring it nearest to k bags."""
-        names, sizes = np.unique(groups, return_counts=True)
-        if len(names) < 2:
-            raise DataError("all bags are of one group, so there is nothing to split; pass groups=None to ignore them")
-        order = split_order(len(names), seed)
-        taken = 1 + int(np.argmin(np.abs(np.cumsum(sizes[order])[:-1] - k)))
-        train = np.isin(groups, names[order[:taken]])
-        return self[train], self[~train]
 
     def splits(self, name: str | Path) -> Iterator[tuple[MIPLDataset, MIPLDataset]]:
         """Published splits of these bags, one (training, test) pair after the other.
@@ -277,17 +301,6 @@ class MIPLDataset:
 
         pairs = read_splits(name, len(self))
         return ((self[train], self[test]) for train, test in pairs)
-
-    def _train_count(self, train_size: float | int) -> int:
-        m = len(self)
-        if isinstance(train_size, bool) or not isinstance(train_size, Real) or not np.isfinite(train_size):
-            raise ParameterError(f"train_size={train_size!r}; pass a share in (0, 1) or a number of bags")
-        k = int(train_size) if isinstance(train_size, Integral) else round(m * float(train_size))
-        if not 0 < k < m:
-            raise ParameterError(
-                f"train_size={train_size} leaves {k} training bags of {m}; both sides need at least one"
-            )
-        return k
 
     # ---------------------------------------------------------------- description
 
@@ -335,22 +348,6 @@ class MIPLDataset:
             and _same(self.candidate_weights, other.candidate_weights)
             and self.background == other.background
         )
-
-
-def split_order(m: int, seed: int, groups: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-    """A random order of m bags whose every prefix is a random sample, balanced over `groups` if given.
-
-    The order sorts PCG64's uniform doubles, which NumPy keeps stable across versions (it does not promise this for
-    `Generator.permutation`).
-    """
-    keys = np.random.Generator(np.random.PCG64(seed)).random(m)
-    if groups is None:
-        return np.argsort(keys, kind="stable")
-    quantile = np.empty(m)
-    for g in np.unique(groups):
-        member = np.flatnonzero(groups == g)
-        quantile[member[np.argsort(keys[member], kind="stable")]] = (np.arange(len(member)) + 0.5) / len(member)
-    return np.lexsort((keys, quantile))
 
 
 ArrayOrNone = TypeVar("ArrayOrNone", bound=NDArray[Any] | None)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mipl.arrays import as_array
+from mipl.candidates import bag_name
 from mipl.errors import DataError
 
 __all__ = ["as_bag", "as_feature_names", "as_instance_shape", "as_instances", "as_offsets", "check_finite"]
@@ -14,7 +17,7 @@ __all__ = ["as_bag", "as_feature_names", "as_instance_shape", "as_instances", "a
 
 def as_instances(instances: ArrayLike) -> NDArray[np.float32]:
     """Read instances (n, d) as a C-ordered float32 array, without a copy where they are one already."""
-    array = np.asarray(instances)
+    array = as_array(instances, "the array of instances")
     if array.dtype == object:
         raise DataError("the instances hold Python objects, not numbers; convert them to a float array first")
     if array.ndim != 2:
@@ -29,22 +32,18 @@ def as_instances(instances: ArrayLike) -> NDArray[np.float32]:
         return np.ascontiguousarray(array, dtype=np.float32)
 
 
-def as_bag(i: int, bag: ArrayLike) -> NDArray[np.generic]:
-    """Read the i-th bag of a list: instances of any shape, (n_i, d) or (n_i, h, w)."""
-    try:
-        array = np.asarray(bag)
-    except ValueError as error:
-        raise DataError(f"bag {i} is ragged: its instances differ in length") from error
+def as_bag(array: NDArray[Any], bag: str) -> NDArray[Any]:
+    """Check one bag of a list: instances of any shape, (n_i, d) or (n_i, h, w); `bag` is what an error calls it."""
     if array.dtype == object:
-        raise DataError(f"bag {i} holds Python objects, not numbers; convert it to a float array first")
+        raise DataError(f"{bag} holds Python objects, not numbers; convert it to a float array first")
     if array.dtype.kind not in "fiub":
-        raise DataError(f"bag {i} is of type {array.dtype}, not real numbers")
+        raise DataError(f"{bag} is of type {array.dtype}, not real numbers")
     if array.ndim < 2:
-        raise DataError(f"bag {i} has shape {array.shape}; a bag is a 2-D array (instances, features)")
+        raise DataError(f"{bag} has shape {array.shape}; a bag is a 2-D array (instances, features)")
     if len(array) == 0:
-        raise DataError(f"bag {i} is empty; drop it, a bag has at least one instance")
+        raise DataError(f"{bag} is empty; drop it, a bag has at least one instance")
     if array[0].size == 0:
-        raise DataError(f"bag {i} has no features (shape {array.shape})")
+        raise DataError(f"{bag} has no features (shape {array.shape})")
     return array
 
 
@@ -88,7 +87,10 @@ def as_feature_names(names: Sequence[str] | None, d: int) -> tuple[str, ...] | N
 
 
 def check_finite(
-    instances: NDArray[np.float32], offsets: NDArray[np.int64], feature_names: tuple[str, ...] | None = None
+    instances: NDArray[np.float32],
+    offsets: NDArray[np.int64],
+    feature_names: Sequence[str] | None = None,
+    bag_ids: Sequence[Any] | NDArray[Any] | None = None,
 ) -> None:
     """Refuse NaN and infinity; the error names the bag, the instance and the feature."""
     # A float64 sum of finite float32 numbers cannot overflow, so one pass without a temporary decides.
@@ -98,6 +100,6 @@ def check_finite(
     bag = int(np.searchsorted(offsets, row, side="right")) - 1
     feature = column if feature_names is None else repr(feature_names[column])
     raise DataError(
-        f"bag {bag}, instance {row - offsets[bag]}, feature {feature} is {instances[row, column]}; "
+        f"{bag_name(bag, bag_ids)}, instance {row - offsets[bag]}, feature {feature} is {instances[row, column]}; "
         "replace missing or infinite values before building bags (values beyond 3.4e38 overflow float32)"
     )

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mipl.arrays import is_table
 from mipl.dataset import MIPLDataset
 from mipl.datasets.registry import builder, dataset_names
 from mipl.errors import DataError
+from mipl.io import frames
 from mipl.io.columns import Columns
 from mipl.io.raw import Loaded
 from mipl.io.sources import READERS, file_format, read_files
@@ -18,7 +20,7 @@ __all__ = ["load", "load_with_ids"]
 
 
 def load(
-    source: str | Path | Sequence[str | Path],
+    source: Any,
     *,
     bag: str | None = None,
     candidates: str | None = None,
@@ -36,14 +38,14 @@ def load(
     size: int | None = None,
     **options: Any,
 ) -> MIPLDataset:
-    """Load a data set by its name (``"digits"``, ``"mnist"``, ...) or from files.
+    """Load a data set by its name (``"digits"``, ``"mnist"``, ...), from files, or from a table in memory.
 
     Parameters
     ----------
-    source : str, Path or sequence of these
+    source : str, Path or sequence of these; or a frame of pandas or polars, or a table of pyarrow
         A name of `mipl.datasets.dataset_names()`; or a file (.csv, .tsv, .parquet, .feather, .jsonl, .xlsx, .npz,
         .mat; text may be compressed), a pattern such as ``"day*.csv"``, a folder of such files, a folder of images,
-        ``"-"`` for standard input, or several of these.
+        ``"-"`` for standard input, or several of these. A table is read as the same table in a file would be.
     bag : str, default=None
         The column that names the bag of each row; None looks for ``bag_id``.
     candidates : str, default=None
@@ -101,7 +103,7 @@ def load(
 
 
 def load_with_ids(
-    source: str | Path | Sequence[str | Path],
+    source: Any,
     columns: Columns | None = None,
     unlabelled: Sequence[Any] | None = None,
     images: dict[str, Any] | None = None,
@@ -111,7 +113,7 @@ def load_with_ids(
 
     Parameters
     ----------
-    source : str, Path or sequence of these
+    source : str, Path, sequence of these, or table
         As in `load`.
     columns : Columns, default=None
         What is known of the columns.
@@ -124,6 +126,10 @@ def load_with_ids(
     """
     columns = columns or Columns()
     given = {name: value for name, value in (images or {}).items() if value is not None}
+    if is_table(source):
+        if given or options:
+            raise DataError(f"tables have no option {', '.join(map(repr, [*given, *options]))}; see mipl.load")
+        return frames.read(source, columns).load(columns.missing, unlabelled)
     sources = [source] if isinstance(source, str | Path) else list(source)
     if not sources:
         raise DataError("no files to load")

@@ -107,12 +107,13 @@ def load_model(path: str | Path) -> BaseEstimator:
         raise DataError(f"{file} was changed after it was saved (its checksum does not match); save the model again")
     try:
         model = _decode(migrate(json.loads(header)["model"], int(version)), arrays)
+        # What can be saved on its own: a fitted model of one of mipl's contracts, not a transformer inside one.
+        answers = isinstance(model, BaseEstimator) and hasattr(type(model), "save") and hasattr(model, "classes_")
     except DataError as error:
         raise DataError(f"{file}: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise DataError(f"{file} has a header that this mipl cannot read ({error!r})") from error
-    # What can be saved on its own: a fitted model of one of mipl's contracts, not a transformer inside one.
-    if not (isinstance(model, BaseEstimator) and hasattr(type(model), "save") and "classes_" in vars(model)):
+    if not answers:
         raise DataError(f"{file} does not hold a mipl estimator")
     return model
 
@@ -146,6 +147,16 @@ def _encode(value: Any, arrays: Arrays, where: str) -> Any:
     if isinstance(value, BaseEstimator):
         state = {k: _encode(v, arrays, f"{where}.{k}") for k, v in _state(value).items()}
         return {"$": "estimator", "class": _class_path(type(value)), "state": state}
+    if isinstance(value, slice):
+        return {"$": "slice", "items": [_encode(v, arrays, where) for v in (value.start, value.stop, value.step)]}
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        return {"$": "dtype" if isinstance(value, np.dtype) else "number type", "name": np.dtype(value).name}
+    if callable(value) and hasattr(value, "__name__"):
+        raise DataError(
+            f"{where} is a function, which cannot be saved without pickle; make it the transform of a transformer "
+            "class of your own (a BaseEstimator, of which parameters and attributes are saved), and import that class "
+            "before the file is loaded"
+        )
     raise DataError(
         f"{where} is a {type(value).__name__}, which cannot be saved without pickle; "
         "use plain numbers, strings, arrays or scikit-learn estimators as parameters, if need be by set_params"
@@ -209,6 +220,11 @@ def _decode(node: Any, arrays: Arrays) -> Any:
     if kind == "bags":
         instances, offsets = _decode(node["instances"], arrays), _decode(node["offsets"], arrays)
         return Bags(instances, offsets, node["instance_shape"], node.get("feature_names"))
+    if kind == "slice":
+        return slice(*node["items"])
+    if kind in ("dtype", "number type"):
+        dtype = np.dtype(node["name"])
+        return dtype if kind == "dtype" else dtype.type
     if kind == "estimator":
         return _build(node, arrays)
     raise KeyError(kind)

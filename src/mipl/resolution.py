@@ -18,6 +18,7 @@ from mipl import __version__
 from mipl.bags import Bags
 from mipl.certainty import DOUBTFUL
 from mipl.errors import DataError, UnavailableError
+from mipl.html_reprs import resolution_html
 from mipl.io.tables import rows_of, write_table
 
 if TYPE_CHECKING:
@@ -244,6 +245,9 @@ class Resolution:
     def __repr__(self) -> str:
         among = "all classes" if self.candidates is None else "the candidates"
         return f"Resolution({len(self)} bags, {len(self.classes)} classes, by {self.method} among {among})"
+
+    def _repr_html_(self) -> str:
+        return resolution_html(self)
 
     # ---------------------------------------------------------------- tables, files, pictures
 

@@ -12,19 +12,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mipl.bags import Bags, as_bags
 from mipl.base import MIPLClassifier
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError, ParameterError
+from mipl.pipeline import before_last, last_step
 from mipl.resolution import Resolution
 from mipl.streams import BagStream
 
 __all__ = ["explain", "resolve"]
 
 
-def resolve(dataset: MIPLDataset, model: MIPLClassifier | None = None) -> Resolution:
+def resolve(dataset: MIPLDataset, model: MIPLClassifier | Pipeline | None = None) -> Resolution:
     """Find the true label of each bag of a data set among its candidates.
 
     Parameters
@@ -33,7 +35,7 @@ def resolve(dataset: MIPLDataset, model: MIPLClassifier | None = None) -> Resolu
         m bags with candidate sets. Its classes may be some of the model's, in any order: they are matched by name. A
         scan is read chunk by chunk, but the Resolution holds all of its bags in the end: take that of a chunk or a
         sample where they do not fit into memory.
-    model : MIPLClassifier, default=BagGP(random_state=0)
+    model : MIPLClassifier or Pipeline that ends in one, default=BagGP(random_state=0)
         A fitted model answers as it is; one that is not fitted yet is fitted on the data set first, and stays fitted.
 
     Returns
@@ -62,27 +64,28 @@ def resolve(dataset: MIPLDataset, model: MIPLClassifier | None = None) -> Resolu
         fitted = model
         return replace(_joined([resolve(chunk, fitted) for chunk in dataset.chunks()]), seconds=_since(start))
     candidates = _candidates_by_name(dataset, model.classes_)
-    posterior = model.resolve(dataset.bags, candidates)
+    method, seen = last_step(model), before_last(model, dataset.bags)
+    posterior = method.resolve(seen, candidates)
     return Resolution(
         classes=model.classes_,
         bags=dataset.bags,
         bag_ids=dataset.bag_ids,
         posterior=posterior,
-        instance_probabilities=model.predict_instances(dataset.bags),
+        instance_probabilities=method.predict_instances(seen),
         candidates=candidates,
         truth=_truth(dataset, model.classes_),
-        method=model.name or type(model).__name__,
-        label_free=_label_free(model),
+        method=method.name or type(method).__name__,
+        label_free=_label_free(method),
         seconds=time.perf_counter() - start,
     )
 
 
-def explain(model: MIPLClassifier, data: Any, *, instances: bool = True) -> Resolution:
+def explain(model: MIPLClassifier | Pipeline, data: Any, *, instances: bool = True) -> Resolution:
     """Label bags among all classes of a fitted model, and say which instances it is by.
 
     Parameters
     ----------
-    model : MIPLClassifier
+    model : MIPLClassifier or Pipeline that ends in one
         A fitted model.
     data : MIPLDataset, Scan, Bags, list of (n_i, d) arrays, or 3-D array
         m bags. A data set brings its bag ids, and its true labels to compare with; its candidates are not used. For a
@@ -103,16 +106,17 @@ def explain(model: MIPLClassifier, data: Any, *, instances: bool = True) -> Reso
     dataset = data if isinstance(data, MIPLDataset) else None
     bags = as_bags(data) if dataset is None else dataset.bags
     truth = None if dataset is None else _truth(dataset, model.classes_)
-    posterior = model.predict_proba(bags)
+    method, seen = last_step(model), before_last(model, bags)
+    posterior = method.predict_proba(seen)
     return Resolution(
         classes=model.classes_,
         bags=bags,
         bag_ids=np.arange(len(bags)) if dataset is None else dataset.bag_ids,
         posterior=posterior,
-        instance_probabilities=model.predict_instances(bags) if instances else None,
+        instance_probabilities=method.predict_instances(seen) if instances else None,
         truth=truth,
-        method=model.name or type(model).__name__,
-        label_free=_label_free(model),
+        method=method.name or type(method).__name__,
+        label_free=_label_free(method),
         seconds=time.perf_counter() - start,
     )
 
@@ -147,7 +151,7 @@ def _label_free(model: MIPLClassifier) -> tuple[float, float] | None:
 
 
 def _check_estimator(model: Any) -> None:
-    if not isinstance(model, MIPLClassifier):
+    if not isinstance(last_step(model), MIPLClassifier):
         what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
         raise ParameterError(f"model must be an estimator such as BagGP(), not {what}")
 

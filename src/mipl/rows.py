@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mipl.errors import DataError
+from mipl.errors import DataError, UnavailableError
 
-__all__ = ["check_columns", "frame_features", "group_rows", "one_per_bag"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from mipl.dataset import MIPLDataset
+
+__all__ = ["check_columns", "dataset_frame", "frame_features", "group_rows", "instances_frame", "one_per_bag"]
 
 
 def group_rows(bag_ids: ArrayLike, n_rows: int) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[Any]]:
@@ -78,6 +83,42 @@ def frame_features(frame: Any, names: Sequence[Any]) -> NDArray[np.float32]:
             raise DataError(f"column {name!r}, row {bad[0]} is missing or not finite; fill it or drop the row")
         columns.append(column)
     return np.ascontiguousarray(np.stack(columns, axis=1))
+
+
+def instances_frame(
+    bag_of_row: NDArray[Any], instances: NDArray[np.float32], names: Sequence[str] | None
+) -> pd.DataFrame:
+    """A pandas frame of instances (n, d) with the id (n,) of each one's bag in front; None: features are counted."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise UnavailableError("a frame needs pandas: pip install pandas") from error
+    columns = [f"f{j}" for j in range(instances.shape[1])] if names is None else list(names)
+    frame = pd.DataFrame(instances, columns=columns)
+    if "bag_id" in frame.columns:
+        raise DataError("a feature is called 'bag_id', as the column of bags would be; rename the feature")
+    frame.insert(0, "bag_id", bag_of_row)
+    return frame
+
+
+def dataset_frame(dataset: MIPLDataset) -> pd.DataFrame:
+    """A pandas frame with one row per instance.
+
+    Its columns are ``bag_id``, ``candidates`` (lists of names, or names with weights), ``label`` where one is known,
+    and the features.
+    """
+    frame = dataset.bags.to_frame(dataset.bag_ids)
+    entries: list[Any] = list(dataset.candidate_sets())
+    if dataset.candidate_weights is not None:
+        rows = zip(entries, dataset.candidates, dataset.candidate_weights, strict=True)
+        entries = [dict(zip(names, weights[row].tolist(), strict=True)) for names, row, weights in rows]
+    labels = dataset.label_names()
+    columns = {"candidates": entries, **({} if labels is None else {"label": labels})}
+    for place, (name, values) in enumerate(columns.items(), start=1):
+        if name in frame.columns:
+            raise DataError(f"a feature is called {name!r}, as the column of {name} would be; rename the feature")
+        frame.insert(place, name, [values[i] for i in dataset.bags.bag_of_instance])
+    return frame
 
 
 def one_per_bag(column: Any, rows: NDArray[np.int64], offsets: NDArray[np.int64], ids: NDArray[Any]) -> NDArray[Any]:

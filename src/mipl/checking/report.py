@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mipl.arrays import is_table
 from mipl.checking.classes import check_classes, possible_labels
 from mipl.checking.instances import check_instances
 from mipl.dataset import MIPLDataset
 from mipl.datasets.registry import dataset_names
 from mipl.errors import DataError, MIPLError
+from mipl.io import frames
 from mipl.io.columns import Columns
 from mipl.io.problems import Problem
 from mipl.io.raw import RawBags
@@ -70,12 +72,12 @@ class Report:
         return "\n".join([*(f"{p.severity}: {p}" for p in self.problems), self.verdict])
 
 
-def check(source: MIPLDataset | str | Path | Sequence[str | Path], **options: Any) -> Report:
+def check(source: Any, **options: Any) -> Report:
     """Look for everything that is wrong or odd in a data set; nothing is raised but for wrong options.
 
     Parameters
     ----------
-    source : MIPLDataset, str, Path or sequence of these paths
+    source : MIPLDataset, str, Path, sequence of these paths, or table
         A data set, or what `mipl.load` takes.
     **options
         Those of `mipl.load`: `bag`, `candidates`, `label`, `features`, ...
@@ -117,6 +119,8 @@ def check_raw(raw: RawBags, columns: Columns, unlabelled: Sequence[Any] | None =
 def _raw(source: Any, columns: Columns, images: dict[str, Any], options: dict[str, Any]) -> RawBags:
     if isinstance(source, MIPLDataset):
         return RawBags.from_dataset(source, source.name or "the data set")
+    if is_table(source) and not options:
+        return frames.read(source, columns)
     sources = [source] if isinstance(source, str | Path) else list(source)
     if len(sources) == 1 and str(sources[0]) in dataset_names():
         return RawBags.from_dataset(load_with_ids(sources, columns, None, images, **options).dataset, str(sources[0]))

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mipl.bag_lists import channels_last
 from mipl.errors import DataError
 
 __all__ = ["depth", "edges", "first_line", "is_list", "is_number_type", "vectors", "whole"]
@@ -93,7 +94,7 @@ def vectors(rows: pa.Array, call: Callable[[int], str]) -> tuple[NDArray[Any], t
     d = int(np.prod(shape))
     if d == 0:
         raise DataError(f"{call(0)} has no features")
-    return _numbers(rows).reshape(-1, d), tuple(shape), names
+    return *channels_last(_numbers(rows).reshape(-1, d), tuple(shape)), names
 
 
 def _numbers(values: pa.Array) -> NDArray[Any]:

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
+from mipl.arrays import as_array
 from mipl.base import refusal_of_weights, restrict_to_candidates
 from mipl.candidates import is_label_vector, parse_candidates, parse_labels, parse_votes
 from mipl.compute import limit_threads
@@ -175,7 +176,7 @@ def _check_one_each(count: int, samples: NDArray[np.float64], what: str) -> None
 
 
 def _as_samples(Z: ArrayLike) -> NDArray[np.float64]:
-    array = np.asarray(Z)
+    array = as_array(Z, "the array of samples")
     if array.ndim != 2 or array.dtype.kind not in "fiub" or 0 in array.shape:
         raise DataError(f"samples must be a 2-D numeric array (n, d) with n, d > 0, got {array.dtype} {array.shape}")
     array = np.array(array, dtype=np.float64, order="C")  # A copy: models keep samples, and callers reuse buffers.

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mipl.cli.answers import InstancesOption, ModelArgument, OutOption, hand_over
+from mipl.cli.answers import InstancesOption, ModelArgument, OutOption, RawOption, hand_over
 from mipl.cli.files import FilesArgument, Reading, reads_files
 from mipl.cli.output import JsonOption, QuietOption, say, working
 
@@ -31,6 +31,7 @@ def predict(
             "the rows of a bag must lie together. Default: all at once.",
         ),
     ] = None,
+    raw: RawOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -48,21 +49,24 @@ def predict(
             raise ParameterError(
                 "--chunk writes to --out FILE as it reads; it goes with neither --json nor --instances"
             )
-        _predict_chunks(model, file, reading, out, chunk, quiet)
+        _predict_chunks(model, file, reading, out, chunk, quiet, raw)
         return
     loaded = load_model(model)
+    reading = reading.for_model(loaded)
     data = reading.load(file, quiet or json, unlabelled=loaded.classes_.tolist())
     with working(f"predicting {len(data.dataset):,} bags", quiet or json):
         found = explain(loaded, data.dataset, instances=instances is not None)
     found = replace(found, instance_ids=data.instance_ids)
     if instances is not None:
-        found.save_instances(instances)
+        found.save_instances(instances, raw=raw)
         found = replace(found, instance_probabilities=None)
     answer = {"bags": len(found), "accuracy": found.accuracy, "predictions": found.rows()} if json else None
-    hand_over(found, answer, out, quiet)
+    hand_over(found, answer, out, quiet, raw)
 
 
-def _predict_chunks(model: Path, files: list[str], reading: Reading, out: Path, rows: int, quiet: bool) -> None:
+def _predict_chunks(
+    model: Path, files: list[str], reading: Reading, out: Path, rows: int, quiet: bool, raw: bool
+) -> None:
     """Read, predict and write one chunk after the other."""
     from collections.abc import Iterator
 
@@ -74,6 +78,7 @@ def _predict_chunks(model: Path, files: list[str], reading: Reading, out: Path, 
     from mipl.resolving import explain
 
     loaded = load_model(model)
+    reading = reading.for_model(loaded)
     right: list[tuple[int, float]] = []
     bags = 0
 
@@ -91,7 +96,7 @@ def _predict_chunks(model: Path, files: list[str], reading: Reading, out: Path, 
             yield found.columns()
 
     with working("predicting", quiet):
-        write_tables(answers(), out)
+        write_tables(answers(), out, raw=raw)
     if right:
         share = sum(n * accuracy for n, accuracy in right) / sum(n for n, _ in right)
         say(f"accuracy against the file's labels: {share:.3f}", quiet)

@@ -8,7 +8,6 @@ import traceback
 import warnings
 from typing import Annotated, Any
 
-import click
 import typer
 from typer.core import TyperGroup
 
@@ -130,19 +129,27 @@ def main() -> None:
     debug = "--debug" in sys.argv
     sys.argv = [sys.argv[0], *(a for a in sys.argv[1:] if a != "--debug")]
     with warnings.catch_warnings():
-        warnings.showwarning = _say_warning
+        warnings.showwarning = _Remarks()
         try:
             app(prog_name="mipl")
         except _users_errors() as error:
-            say_error(traceback.format_exc() if debug else f"mipl: {error}")
+            say_error(traceback.format_exc().rstrip() if debug else f"mipl: {error}")
             sys.exit(2)
 
 
-def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """A warning as a remark of one line: the place in the code means nothing to a user."""
-    context = click.get_current_context(silent=True)
-    asked = {} if context is None else context.params
-    say(f"mipl: warning: {message}", quiet=bool(asked.get("quiet") or asked.get("json")))
+class _Remarks:
+    """Warnings as remarks of one line, each once: the place in the code means nothing to a user."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def __call__(self, message: Warning | str, *_: Any, **__: Any) -> None:
+        text = str(message)
+        if text.startswith("Glyph "):  # matplotlib warns of every single character
+            text = "some characters of the names are not in the font of pictures and are drawn as boxes"
+        if text not in self._said:
+            self._said.add(text)
+            say(f"mipl: warning: {text}", quiet=not {"-q", "--quiet", "--json"}.isdisjoint(sys.argv))
 
 
 def _users_errors() -> tuple[type[Exception], ...]:

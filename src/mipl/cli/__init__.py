@@ -44,8 +44,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=_lines(
-        "Exit codes: 0 done; 1 'mipl check' found problems that stop a fit, or cells of 'mipl bench run' failed; 2 wrong "
-        "options, data or files, in one line on standard error; 130 stopped by Ctrl-C.",
+        "Exit codes: 0 done; 1 'mipl check' found problems that stop a fit, or cells of 'mipl bench run' failed; 2 "
+        "wrong options, data or files, in one line on standard error; 130 stopped by Ctrl-C.",
         "A first look: mipl demo. Your own files: mipl check FILE, then mipl resolve FILE --out labels.csv.",
     ),
 )

@@ -27,7 +27,8 @@ SuiteArgument = Annotated[
 ]
 StoreOption = Annotated[Path, typer.Option("--store", help="The file of results (SQLite; tables also read its .csv).")]
 MethodsOption = Annotated[
-    list[str] | None, typer.Option("--method", help="Only this method, as tables name it; may be repeated. Default: all.")
+    list[str] | None,
+    typer.Option("--method", help="Only this method, as tables name it; may be repeated. Default: all."),
 ]
 DatasetsOption = Annotated[
     list[str] | None, typer.Option("--dataset", help="Only this data set; may be repeated. Default: all.")
@@ -51,15 +52,20 @@ def run_command(
     store: StoreOption = DEFAULT_STORE,
     jobs: Annotated[int, typer.Option("--jobs", help="Processes; they divide the BLAS threads.")] = 1,
     scheduler: Annotated[
-        str | None, typer.Option("--scheduler", help="Run on the Dask cluster at this address. Default: processes here.")
+        str | None,
+        typer.Option("--scheduler", help="Run on the Dask cluster at this address. Default: processes here."),
     ] = None,
     method: MethodsOption = None,
     dataset: DatasetsOption = None,
     r: ROption = None,
     splits: SplitsOption = None,
     train_size: TrainSizeOption = None,
-    time_limit: Annotated[float | None, typer.Option("--time-limit", help="Seconds a cell may take. Default: no limit.")] = None,
-    memory_limit: Annotated[float | None, typer.Option("--memory-limit", help="MiB a cell may hold. Default: no limit.")] = None,
+    time_limit: Annotated[
+        float | None, typer.Option("--time-limit", help="Seconds a cell may take. Default: no limit.")
+    ] = None,
+    memory_limit: Annotated[
+        float | None, typer.Option("--memory-limit", help="MiB a cell may hold. Default: no limit.")
+    ] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed cells again.")] = False,
     any_code: Annotated[
         bool, typer.Option("--any-code", help="Keep results that another version of the code made.")

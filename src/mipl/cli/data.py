@@ -16,7 +16,11 @@ __all__ = ["app"]
 app = typer.Typer(help="List, build, draw and describe data sets.", no_args_is_help=True)
 
 OptionOption = Annotated[
-    list[str] | None, typer.Option("--option", help="An option of the named data set, NAME=VALUE, for example r=2; may be repeated. Default: its own.")
+    list[str] | None,
+    typer.Option(
+        "--option",
+        help="An option of the named data set, NAME=VALUE, for example r=2; may be repeated. Default: its own.",
+    ),
 ]
 
 

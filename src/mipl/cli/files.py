@@ -48,7 +48,9 @@ _OPTIONS: dict[str, Any] = {
         "Feature columns, by name or pattern such as 'mfcc_*'; may be repeated. Default: all columns of numbers but "
         "those that are obviously an index or an id.",
     ),
-    "ignore": _option(list[str] | None, "--ignore", "Columns to leave out, by name or pattern; may be repeated. Default: none."),
+    "ignore": _option(
+        list[str] | None, "--ignore", "Columns to leave out, by name or pattern; may be repeated. Default: none."
+    ),
     "instance_id": _option(str | None, "--instance-id", "Column that names each instance. Default: they are counted."),
     "sep": _option(str | None, "--sep", "Separator of a text file: ',' ';' or tab. Default: detected."),
     "decimal": _option(str | None, "--decimal", "Decimal mark of a text file: '.' or ','. Default: detected."),

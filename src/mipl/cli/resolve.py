@@ -23,7 +23,9 @@ def resolve(
     reading: Reading,
     out: OutOption = None,
     instances: InstancesOption = None,
-    report: Annotated[Path | None, typer.Option("--report", help="Page to look at and to correct: .html. Default: none.")] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Page to look at and to correct: .html. Default: none.")
+    ] = None,
     decisions: DecisionsOption = None,
     model: Annotated[Path | None, typer.Option("--model", help="Use this saved model. Default: fit one.")] = None,
     method: MethodOption = DEFAULT_METHOD,

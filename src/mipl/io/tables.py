@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from mipl.errors import DataError
 from mipl.io.atomic import atomic_path, check_writable, is_stream
@@ -79,13 +79,27 @@ def _visible(columns: Columns) -> Columns:
     return {visible(name): [shown(value) for value in column] for name, column in columns.items()}
 
 
+class _Lines:
+    """Rows that end in a line feed.
+
+    `csv.writer` quotes a cell for the sake of a carriage return only where its own rows end in one, and a bare one is a
+    new row to a spreadsheet. So rows end in both, and here in the line feed alone.
+    """
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, row: str) -> int:
+        return self._file.write(row.removesuffix("\r\n") + "\n")
+
+
 def _write_csv(chunks: Iterable[Columns], path: Path, raw: bool) -> None:
     def cell(value: Any) -> Any:
         text = "|".join(map(str, value)) if isinstance(value, list) else value
         return escaped_cell(text) if isinstance(text, str) and not raw else text
 
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
+        writer = csv.writer(_Lines(file))
         for i, columns in enumerate(chunks):
             if i == 0:
                 writer.writerow(map(cell, columns))

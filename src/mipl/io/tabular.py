@@ -73,7 +73,9 @@ def _keep_features(raw: RawBags, wanted: Sequence[str] | None) -> None:
     raw.values = raw.values[:, [column[name] for name in wanted]]
     raw.feature_names, raw.instance_shape = tuple(wanted), None
     if left_out:
-        raw.remarks.append(f"{raw.where}: left out: " + ", ".join(f"{name!r} ({why})" for name, why in left_out.items()))
+        raw.remarks.append(
+            f"{raw.where}: left out: " + ", ".join(f"{name!r} ({why})" for name, why in left_out.items())
+        )
 
 
 def metadata(table: pa.Table, where: str) -> dict[str, Any]:

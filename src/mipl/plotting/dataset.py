@@ -152,8 +152,9 @@ class _Profiles:
         for j, curve in enumerate(curves):
             line, column = divmod(j, self._across)
             known = j in positive
-            frame = {"edgecolor": _TRUE, "linewidth": 1.6} if known else {"edgecolor": "#dddddd", "linewidth": 0.6}
-            axes.add_patch(Rectangle((column, line + 0.04), 0.96, 0.92, fill=False, clip_on=False, **frame))
+            colour, thick = (_TRUE, 1.6) if known else ("#dddddd", 0.6)
+            place = (column, line + 0.04)
+            axes.add_patch(Rectangle(place, 0.96, 0.92, fill=False, clip_on=False, edgecolor=colour, linewidth=thick))
             y = np.resize(curve, len(x))  # a single feature is a level line
             axes.plot(column + x, line + 0.88 - 0.76 * y, color=_TRUE if known else _DRAWN, linewidth=0.9)
 

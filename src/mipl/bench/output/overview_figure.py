@@ -44,7 +44,9 @@ def draw_overview(results: Results) -> Figure:
     for ax, dataset in zip(panels, datasets, strict=True):
         for row, name in enumerate(order):
             colour = _CHOSEN if name == results.suite.reference else _OTHER
-            reached = [(k, means[dataset, r, name]) for k, r in enumerate(every_r[dataset]) if (dataset, r, name) in means]
+            reached = [
+                (k, means[dataset, r, name]) for k, r in enumerate(every_r[dataset]) if (dataset, r, name) in means
+            ]
             ax.plot([x for _, x in reached], [row] * len(reached), color=colour, linewidth=1.0, alpha=0.45, zorder=2)
             for k, x in reached:
                 fill = colour if k == 0 else "white"

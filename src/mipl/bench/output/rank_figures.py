@@ -64,7 +64,11 @@ def draw_ranks(results: Results) -> Figure:
         ax.text(x + 0.01 * k * (-1 if left else 1), y, text, ha="right" if left else "left", va="center", weight=weight)
     if left_out:
         figure.text(
-            0.5, 0.0, visible(f"Left out, without results on all problems: {', '.join(left_out)}"), ha="center", va="top"
+            0.5,
+            0.0,
+            visible(f"Left out, without results on all problems: {', '.join(left_out)}"),
+            ha="center",
+            va="top",
         )
     return figure
 

@@ -111,7 +111,7 @@ def _log_scale(ax: Axes) -> None:
     low, high = ax.dataLim.intervalx
     ax.set_xscale("log")
     if high / low > 10:
-        ax.xaxis.set_major_locator(LogLocator(numticks=6))
+        ax.xaxis.set_major_locator(LogLocator(numticks=6 if high / low < 1e6 else 4))
     else:  # no or one power of ten: room on both sides, and round numbers
         ax.set_xlim(low / 1.3, high * 1.3)
         ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
@@ -134,7 +135,7 @@ def test_long_names_and_ids_do_not_run_into_the_instances(figures: list[Figure],
     names = np.array(["W" * 60, "Western meadowlark (Sturnella neglecta)", "a\x1b[31m\nb"])
     ids = np.array(["recording " * 20, "y"])
     resolution(classes=names, bag_ids=ids, truth=np.array([names[2]] * 2, dtype=object)).plot(tmp_path / "x.png")
-    renderer = figures[0].canvas.get_renderer()
+    renderer = FigureCanvasAgg(figures[0]).get_renderer()
     tiles = min(axes.get_window_extent(renderer).x0 for row in rows_of_panels(figures[0]) for axes in row)
     written = [text for axes in figures[0].axes if not axes.axison for text in axes.texts]
     assert all(text.get_window_extent(renderer).x1 <= tiles for text in written)

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from bench_results import WORSE, made, record
@@ -61,7 +63,7 @@ def overlapping_ticks(axes) -> bool:
     shown = [t for t in axes.get_xticklabels(which="both") if t.get_text() and low <= t.get_position()[0] <= high]
     extents = sorted((t.get_window_extent(renderer) for t in shown), key=lambda extent: extent.x0)
     assert len(extents) > 1
-    return any(a.x1 >= b.x0 for a, b in zip(extents, extents[1:], strict=False))
+    return any(a.x1 >= b.x0 for a, b in pairwise(extents))
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,8 @@ class LiveDisplay(Tally):
             console=self._console,
         )
         self._task = self._progress.add_task("", total=total, completed=self.done)
-        self._console.print(f"{todo} of {total} cells to run on {executor.description}", highlight=False)
+        told = visible(f"{todo} of {total} cells to run on {executor.description}")
+        self._console.print(told, markup=False, highlight=False)
         self._progress.start()
 
     def started(self, cell: Cell) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from abc import ABCMeta, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -21,6 +23,8 @@ from mipl.streams import BagStream
 from mipl.supervision import Supervision, background_column, check_groups, check_sample_weight, warn_sets_only
 
 __all__ = ["MIPLClassifier", "refusal_of_weights", "restrict_to_candidates"]
+
+_LOG = logging.getLogger(__name__)
 
 
 class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -157,11 +161,14 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if checked.feature_names is not None:
             self.feature_names_in_ = np.array(checked.feature_names)
         counts, supervision = supervision.counting()
+        start = time.perf_counter()
         try:
             self._fit_supervised(checked if counts is None else checked[counts], supervision)
         except BaseException:
             self._forget()  # half a fit is none
             raise
+        seconds, sizes = time.perf_counter() - start, (len(checked), checked.n_instances, len(names))
+        _LOG.info("%s: fitted on %d bags, %d instances, %d classes in %.2f s", self.name, *sizes, seconds)
         return self
 
     def predict_proba(self, bags: Any) -> NDArray[np.floating[Any]]:

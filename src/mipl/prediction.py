@@ -35,11 +35,20 @@ MANIFEST = ".mipl-predict.jsonl"
 
 
 class Reading(NamedTuple):
-    """How files are read: what their columns are, options for images, and the instances of a chunk."""
+    """How files are read and answers written.
+
+    Attributes
+    ----------
+    columns : Columns, what the columns of the files are
+    images : dict, options for images
+    chunk : int, the instances of a chunk; None decides by the size of the files
+    raw : bool, whether names are written as they are, also where a spreadsheet would take them for formulas
+    """
 
     columns: Columns
     images: dict[str, Any]
     chunk: int | None = None
+    raw: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,9 +118,9 @@ def predict_to_file(
         for part in _parts(files, reading, model):
             yield replace(explain(model, part.dataset), instance_ids=part.instance_ids).instance_columns()
 
-    write_tables(answers(), output)
+    write_tables(answers(), output, raw=reading.raw)
     if instances is not None:
-        write_tables(instance_answers(), instances)
+        write_tables(instance_answers(), instances, raw=reading.raw)
     return Predicted(" ".join(map(str, files)), str(output), bags, known, right)
 
 
@@ -185,7 +194,9 @@ def predict_to_folder(
 
 
 def _parts(files: Sequence[str], reading: Reading, model: MIPLClassifier) -> Iterator[Loaded]:
-    classes = model.classes_.tolist()
+    classes, names = model.classes_.tolist(), getattr(model, "feature_names_in_", None)
+    if names is not None:
+        reading = reading._replace(columns=replace(reading.columns, model_features=tuple(names.tolist())))
     if reading.chunk is not None or is_large(files):
         return read_chunks(files, reading.columns, classes, reading.chunk, **reading.images)
     return iter([read_files(files, reading.columns, classes, **reading.images)])

@@ -268,7 +268,7 @@ class Resolution:
             raise UnavailableError("a frame needs pandas: pip install pandas; or use rows() or save()") from error
         return pd.DataFrame(self.columns())
 
-    def save(self, path: str | Path) -> Path:
+    def save(self, path: str | Path, *, raw: bool = False) -> Path:
         """Write the columns of `rows`, whole or not at all.
 
         Parameters
@@ -276,18 +276,23 @@ class Resolution:
         path : str or Path
             Its suffix chooses the format: .csv, .jsonl, .xlsx (needs openpyxl) or .parquet, which has full precision;
             ``"-"`` is CSV on standard output.
+        raw : bool, default=False
+            Whether CSV and Excel have names such as ``=1+1`` as they are, which a spreadsheet would run as a formula;
+            see `mipl.io.tables.write_table`.
         """
-        return write_table(self.columns(), path)
+        return write_table(self.columns(), path, raw=raw)
 
-    def save_instances(self, path: str | Path) -> Path:
+    def save_instances(self, path: str | Path, *, raw: bool = False) -> Path:
         """Write one row per instance: its bag, its id or number in the bag, and the probability of each class.
 
         Parameters
         ----------
         path : str or Path
             Its suffix chooses the format, as in `save`. ``negative`` is the probability of no class.
+        raw : bool, default=False
+            As in `save`.
         """
-        return write_table(self.instance_columns(), path)
+        return write_table(self.instance_columns(), path, raw=raw)
 
     def instance_columns(self) -> dict[str, list[Any]]:
         """The columns of `save_instances`, in full precision."""

@@ -97,10 +97,12 @@ def test_a_bug_is_not_hidden(run, break_fit, monkeypatch):
         main()
 
 
-def test_debug_shows_the_traceback(run, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["mipl", "fit", "none.parquet", "--out", "m.mipl", "--debug"])
-    with pytest.raises(mipl.DataError, match=r"no such file: none\.parquet"):
-        main()
+def test_debug_shows_the_traceback_and_ends_with_the_same_code(run):
+    told = run("fit", "none\x1b2J.parquet", "--out", "m.mipl", "--debug", code=2).stderr
+    assert told.startswith("Traceback (most recent call last):")
+    assert "in read_raw" in told
+    assert r"mipl.errors.DataError: no such file: none\x1b2J.parquet" in told
+    assert "\x1b" not in told
 
 
 def test_ctrl_c_ends_with_one_line_and_code_130(run, break_fit, tmp_path):

@@ -99,3 +99,50 @@ def test_many_files_need_a_folder_for_several_processes(run, animals, model):
     assert (
         "not with a folder" in run("predict", "m.mipl", "new.csv", "--out", "p/", "--instances", "i.csv", code=2).stderr
     )
+
+
+NEW = "bag_id,night,width,temperature,length,remark,row_id\n" + "".join(
+    f"{bag},{i},{x},{t},{x},dry,{i}\n" for i, (bag, x, t) in enumerate([("x", 10, ""), ("y", 20, 7)])
+)
+
+
+@pytest.mark.parametrize("words", [(), ("--chunk", "1", "--out", "-")], ids=["whole", "chunks"])
+def test_columns_that_the_model_does_not_know_are_left_out_with_one_remark(run, animals, model, tmp_path, words):
+    # One of them even has a missing value, and one is a running number.
+    (tmp_path / "new.csv").write_text(NEW)
+    done = run("predict", "m.mipl", "new.csv", *words)
+    remarks = [line for line in done.stderr.splitlines() if "left out" in line]
+    assert len(remarks) == 1
+    for name in ("night", "temperature", "remark", "row_id"):
+        assert f"'{name}' (the model does not know it)" in remarks[0]
+    assert [line.split()[0].split(",")[:2] for line in done.stdout.splitlines() if line.startswith(("x,", "y,"))] == (
+        [["x", "bee"], ["y", "cat"]] if words else []
+    )
+    answer = json.loads(run("predict", "m.mipl", "new.csv", "--json").stdout)
+    assert [row["predicted"] for row in answer["predictions"]] == ["bee", "cat"]
+
+
+def test_a_column_that_the_model_needs_is_named_where_it_is_missing(run, animals, model, tmp_path):
+    (tmp_path / "new.csv").write_text(NEW.replace("length", "Lenght"))
+    told = run("predict", "m.mipl", "new.csv", code=2).stderr
+    assert told.startswith(
+        "mipl: new.csv has no column 'length', which the model was fitted with; did you mean 'Lenght'?"
+    )
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
+def test_extra_features_of_nested_files_are_left_out_by_name(run, animals, model, tmp_path, suffix):
+    ds = mipl.load(tmp_path / "new.csv")
+    wide = np.column_stack([np.full(ds.bags.n_instances, 99.0), ds.bags.instances[:, 1], ds.bags.instances[:, 0]])
+    bags = mipl.Bags(wide, ds.bags.offsets, feature_names=["age", "width", "length"])
+    mipl.MIPLDataset(bags, ds.candidate_sets(), bag_ids=ds.bag_ids).save(tmp_path / f"wide{suffix}")
+    done = run("predict", "m.mipl", f"wide{suffix}", "--json")
+    assert {row["bag_id"]: row["predicted"] for row in json.loads(done.stdout)["predictions"]} == animals
+    assert "'age' (the model does not know it)" in run("explain", "m.mipl", f"wide{suffix}").stderr
+
+
+def test_resolve_with_a_model_takes_its_features_too(run, animals, model, tmp_path):
+    text = (tmp_path / "new.csv").read_text().splitlines()
+    (tmp_path / "wide.csv").write_text("\n".join([f"{text[0]},age", *(f"{line},1e9" for line in text[1:])]))
+    found = json.loads(run("resolve", "wide.csv", "--model", "m.mipl", "--json").stdout)
+    assert {row["bag_id"]: row["label"] for row in found} == animals

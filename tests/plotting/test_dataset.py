@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.patches import Rectangle
@@ -54,14 +55,56 @@ def test_long_candidate_lists_are_cut_and_unknown_labels_are_not_marked(figures:
     assert "✓" not in str(texts(figures[1]))
 
 
-def test_other_instances_become_a_heat_map_with_a_mark_for_each_positive(figures: list[Figure], tmp_path: Path) -> None:
+def test_other_instances_become_profiles_of_their_features_and_positive_ones_are_framed(
+    figures: list[Figure], tmp_path: Path
+) -> None:
     ds = make_bags(n_bags=10, n_features=7)
     draw(ds, tmp_path / "gaussians.svg", n_bags=2)
-    for c, axes in enumerate(axes for axes in figures[0].axes if axes.images):
+    low, high = np.quantile(ds.bags.instances, [0.01, 0.99])  # beyond them the scale ends
+    for c, axes in enumerate(axes for axes in figures[0].axes if axes.lines):
         i = np.flatnonzero(ds.labels == c)[0]
-        assert axes.images[0].get_array().shape == (7, ds.bags.sizes[i])
+        assert len(axes.lines) == len(axes.patches) == min(16, ds.bags.sizes[i])
+        # Higher values are drawn higher: a curve goes through the features in the order of their sizes.
+        for line, instance in zip(axes.lines, ds.bags[i], strict=False):
+            inner = (instance > low) & (instance < high)
+            heights = -line.get_ydata()[inner]
+            assert (np.argsort(heights) == np.argsort(instance[inner])).all()
         labels = ds.instance_labels[ds.bags.offsets[i] : ds.bags.offsets[i + 1]]
-        assert axes.lines[0].get_xdata().tolist() == np.flatnonzero(labels < 5).tolist()
+        framed = [j for j, patch in enumerate(axes.patches) if patch.get_linewidth() > 1]
+        assert framed == np.flatnonzero(labels < 5)[:16].tolist()
+
+
+def texts_bags() -> mipl.MIPLDataset:
+    words = ["hockey", "goal", "$team$", "orbit", "nasa", "launch", "god", "faith", "prayer", "x" * 300]
+    X = np.zeros((4, 10), dtype=np.float32)
+    X[0, [0, 1, 2]], X[1, [3, 4]], X[2, 9], X[3, [7, 6]] = (1, 3, 2), (1, 2), 1, (5, 1)
+    bags = mipl.Bags(X, [0, 2, 4], feature_names=words)
+    return mipl.MIPLDataset(bags, [{"sport", "space"}, {"space", "faith"}], instance_labels=[2, 3, 3, 3])
+
+
+def test_features_that_are_words_are_written_heaviest_first(figures: list[Figure], tmp_path: Path) -> None:
+    draw(texts_bags(), tmp_path / "words.png")
+    written = texts(figures[0])
+    assert written[1] == ["▶ goal $team$ hockey", "· nasa orbit"]
+    assert written[3][1] == "· faith god"
+    assert written[3][0].startswith("· xxxx")
+    assert len(written[3][0]) < 150
+    assert not any(axes.images or axes.lines for axes in figures[0].axes)
+
+
+def test_names_of_any_length_and_alphabet_stay_in_their_place(figures: list[Figure], tmp_path: Path) -> None:
+    names = ["W" * 80, "Western meadowlark (Sturnella neglecta), juvenile", "$\\frac{$ \x1b[31m", "猫" * 40, "a\nb"]
+    ds = make_bags(n_bags=10)
+    named = mipl.MIPLDataset(ds.bags, ds.candidates, labels=ds.labels, classes=names, name="$\\frac{$")
+    draw(named, tmp_path / "long.png", n_bags=5)
+    figure = figures[0]
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    curves = min(axes.get_window_extent(renderer).x0 for axes in figure.axes if axes.lines)
+    for axes in figure.axes:
+        for text in axes.texts:
+            extent = text.get_window_extent(renderer)
+            assert 0 <= extent.x0 < extent.x1 <= curves
+            assert "\n" not in text.get_text()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
@@ -35,16 +36,17 @@ def resolution(shape: tuple[int, ...] = (2, 2), **changes: Any) -> Resolution:
 
 
 def words(figure: Figure) -> list[list[str]]:
-    return [[text.get_text() for text in axes.texts] for axes in figure.axes if axes.texts]
+    """What is written beside the bags."""
+    return [[text.get_text() for text in axes.texts] for axes in figure.axes if axes.texts and not axes.axison]
 
 
 def rows_of_panels(figure: Figure) -> list[list[Axes]]:
-    """The panels with an image, bag by bag."""
-    rows: dict[int, list[Axes]] = {}
+    """The panels of instances, bag by bag: those with a frame, from the top and the left."""
+    rows: dict[float, list[Axes]] = {}
     for axes in figure.axes:
-        if axes.images:
-            rows.setdefault(axes.get_subplotspec().rowspan.start, []).append(axes)
-    return [rows[i] for i in sorted(rows)]
+        if axes.axison:
+            rows.setdefault(round(axes.get_position().y0, 6), []).append(axes)
+    return [sorted(rows[y], key=lambda axes: axes.get_position().x0) for y in sorted(rows, reverse=True)]
 
 
 def frame(axes: Axes) -> str | None:
@@ -109,12 +111,35 @@ def test_colour_images_are_drawn_in_colour(figures: list[Figure], tmp_path: Path
     np.testing.assert_allclose(shown, found.bags[0][1].reshape(2, 4, 3) / top, rtol=1e-5)
 
 
-def test_other_instances_are_tiles_of_all_their_values(figures: list[Figure], tmp_path: Path):
+def test_other_instances_are_profiles_on_one_scale(figures: list[Figure], tmp_path: Path):
     found = resolution((5,))
     found.plot(tmp_path / "x.png")
-    shown = rows_of_panels(figures[0])[0][0].images[0].get_array()
-    assert shown.shape == (3, 3)
-    np.testing.assert_array_equal(shown.compressed(), found.bags[0][0])
+    panels = [axes for row in rows_of_panels(figures[0]) for axes in row]
+    drawn = np.array([axes.lines[-1].get_ydata() for axes in panels])
+    values = found.bags.instances
+    low, high = np.percentile(values, [0.5, 99.5])
+    np.testing.assert_allclose(drawn, np.clip((values - low) / (high - low), 0, 1), rtol=1e-5)
+    assert len({axes.get_ylim() for axes in panels}) == 1
+
+
+def test_features_that_are_words_are_written_in_the_tiles(figures: list[Figure], tmp_path: Path):
+    vocabulary = [f"word{j}" for j in range(9)]
+    X = np.zeros((7, 9), dtype=np.float32)
+    X[np.arange(7), np.arange(7)], X[0, 8] = 1, 2
+    resolution(bags=Bags(X, [0, 2, 7], feature_names=vocabulary)).plot(tmp_path / "x.png")
+    first = rows_of_panels(figures[0])[0]
+    assert [[text.get_text() for text in axes.texts] for axes in first] == [["word8", "word0"], ["word1"]]
+
+
+def test_long_names_and_ids_do_not_run_into_the_instances(figures: list[Figure], tmp_path: Path):
+    names = np.array(["W" * 60, "Western meadowlark (Sturnella neglecta)", "a\x1b[31m\nb"])
+    ids = np.array(["recording " * 20, "y"])
+    resolution(classes=names, bag_ids=ids, truth=np.array([names[2]] * 2, dtype=object)).plot(tmp_path / "x.png")
+    renderer = FigureCanvasAgg(figures[0]).get_renderer()
+    tiles = min(axes.get_window_extent(renderer).x0 for row in rows_of_panels(figures[0]) for axes in row)
+    written = [text for axes in figures[0].axes if not axes.axison for text in axes.texts]
+    assert all(text.get_window_extent(renderer).x1 <= tiles for text in written)
+    assert not any("\n" in text.get_text() or "\x1b" in text.get_text() for text in written)
 
 
 def test_names_with_signs_of_mathematics_are_written_as_they_are(figures: list[Figure], tmp_path: Path):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
+import traceback
+import warnings
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +13,9 @@ from typer.core import TyperGroup
 
 from mipl import __version__
 from mipl.cli import bench, check, data, demo, explain, fit, info, methods, predict, resolve
+from mipl.cli.output import say, say_error
 from mipl.errors import MIPLError
+from mipl.visible_text import visible
 
 __all__ = ["app", "main"]
 
@@ -23,7 +27,7 @@ class _Stoppable(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            typer.echo("mipl: stopped", err=True)
+            say("mipl: stopped")
             raise typer.Exit(130) from None
 
 
@@ -40,8 +44,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=_lines(
-        "Exit codes: 0 done; 1 'mipl check' found problems that stop a fit; 2 wrong options, data or files, in one "
-        "line on standard error; 130 stopped by Ctrl-C.",
+        "Exit codes: 0 done; 1 'mipl check' found problems that stop a fit, or cells of 'mipl bench run' failed; 2 "
+        "wrong options, data or files, in one line on standard error; 130 stopped by Ctrl-C.",
         "A first look: mipl demo. Your own files: mipl check FILE, then mipl resolve FILE --out labels.csv.",
     ),
 )
@@ -72,11 +76,18 @@ app.command(
         "cat new.csv | mipl predict birds.mipl - --out - --instances instances.parquet",
     )
 )(predict.predict)
-app.command(epilog=_lines("Example: mipl explain birds.mipl new.csv --out explained.csv"))(explain.explain)
+app.command(
+    epilog=_lines(
+        "Examples:",
+        "mipl explain birds.mipl new.csv --out explained.csv",
+        "mipl explain birds.mipl new.csv --out page.html",
+    )
+)(explain.explain)
 app.command(
     epilog=_lines(
         "Examples:",
         "mipl resolve birds.csv --out labels.csv",
+        "mipl resolve birds.csv --report page.html --decisions decisions.csv --out labels.xlsx",
         "mipl resolve birds.csv --model birds.mipl --out labels.parquet",
     )
 )(resolve.resolve)
@@ -102,22 +113,44 @@ def options(
     """Learn from bags of instances with ambiguous labels."""
     if verbose:
         handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+        handler.setFormatter(_PlainFormatter("%(name)s: %(message)s"))
         logging.getLogger("mipl").addHandler(handler)
         logging.getLogger("mipl").setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
+
+
+class _PlainFormatter(logging.Formatter):
+    """Lines of the log, with names from files as plain text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record), keep="\n")
 
 
 def main() -> None:
     """Run the command line; an error that a user can mend ends in one line and exit code 2."""
     debug = "--debug" in sys.argv
     sys.argv = [sys.argv[0], *(a for a in sys.argv[1:] if a != "--debug")]
-    try:
-        app()
-    except _users_errors() as error:
-        if debug:
-            raise
-        typer.echo(f"mipl: {error}", err=True)
-        sys.exit(2)
+    with warnings.catch_warnings():
+        warnings.showwarning = _Remarks()
+        try:
+            app(prog_name="mipl")
+        except _users_errors() as error:
+            say_error(traceback.format_exc().rstrip() if debug else f"mipl: {error}")
+            sys.exit(2)
+
+
+class _Remarks:
+    """Warnings as remarks of one line, each once: the place in the code means nothing to a user."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def __call__(self, message: Warning | str, *_: Any, **__: Any) -> None:
+        text = str(message)
+        if text.startswith("Glyph "):  # matplotlib warns of every single character
+            text = "some characters of the names are not in the font of pictures and are drawn as boxes"
+        if text not in self._said:
+            self._said.add(text)
+            say(f"mipl: warning: {text}", quiet=not {"-q", "--quiet", "--json"}.isdisjoint(sys.argv))
 
 
 def _users_errors() -> tuple[type[Exception], ...]:

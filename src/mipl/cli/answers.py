@@ -17,18 +17,32 @@ if TYPE_CHECKING:
     from mipl.base import MIPLClassifier
     from mipl.resolution import Resolution
 
-__all__ = ["InstancesOption", "ModelArgument", "OutOption", "hand_over", "print_rows", "write_report"]
+__all__ = ["InstancesOption", "ModelArgument", "OutOption", "RawOption", "hand_over", "print_rows", "write_report"]
 
 ModelArgument = Annotated[Path, typer.Argument(help="A model file that 'mipl fit' wrote.")]
 OutOption = Annotated[
     Path | None,
     typer.Option(
-        "--out", "-o", help="File for all answers: .csv, .parquet, .jsonl or .xlsx; - is standard output (CSV)."
+        "--out",
+        "-o",
+        help="File for all answers: .csv, .parquet, .jsonl or .xlsx; - is standard output (CSV). Default: print the "
+        "first bags.",
     ),
 ]
 InstancesOption = Annotated[
     Path | None,
-    typer.Option("--instances", help="File for the probabilities of every instance: .csv, .parquet, .jsonl or .xlsx."),
+    typer.Option(
+        "--instances",
+        help="File for the probabilities of every instance: .csv, .parquet, .jsonl or .xlsx. Default: none.",
+    ),
+]
+RawOption = Annotated[
+    bool,
+    typer.Option(
+        "--raw",
+        help="Write names as they are. Without it those that begin with = + - @ get an apostrophe in .csv and .xlsx, "
+        "as a spreadsheet would run them as formulas, and --out - spells out control characters.",
+    ),
 ]
 
 _SHOWN = 20
@@ -47,10 +61,10 @@ _COLUMNS = (
 )
 
 
-def hand_over(found: Resolution, json: Any, out: Path | None, quiet: bool) -> None:
+def hand_over(found: Resolution, json: Any, out: Path | None, quiet: bool, raw: bool = False) -> None:
     """Write the answers to `out`, or print `json` where it is not None, or print the first rows."""
     if out is not None:
-        found.save(out)
+        found.save(out, raw=raw)
     if json is not None:
         print_json(json)
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from mipl.cli.files import FilesArgument, Reading, reads_files
-from mipl.cli.output import JsonOption, QuietOption, print_json, print_table, say, working
+from mipl.cli.output import JsonOption, QuietOption, print_json, print_lines, print_table, say, working
 
 __all__ = ["check"]
 
@@ -28,13 +28,13 @@ def check(
         for remark in report.remarks:
             say(remark, quiet)
         for problem in report.problems:
-            typer.echo(f"{problem.severity}: {problem}")
+            print_lines(f"{problem.severity}: {problem}")
         if report.summary and not quiet:
             print_table(
                 "", ("class", "candidate of bags"), sorted(report.summary["candidate_of"].items(), key=lambda e: -e[1])
             )
             sizes = ", ".join(f"{k}: {n} bags" for k, n in report.summary["candidate_sizes"].items())
-            typer.echo(f"candidates per bag: {sizes}")
-        typer.echo(report.verdict)
+            print_lines(f"candidates per bag: {sizes}")
+        print_lines(report.verdict)
     if not report.usable:
         raise typer.Exit(1)

@@ -13,10 +13,14 @@ from mipl.cli.output import SUMMARY_COLUMNS, JsonOption, QuietOption, print_json
 
 __all__ = ["app"]
 
-app = typer.Typer(help="List, build and describe data sets.", no_args_is_help=True)
+app = typer.Typer(help="List, build, draw and describe data sets.", no_args_is_help=True)
 
 OptionOption = Annotated[
-    list[str] | None, typer.Option("--option", help="An option of the named data set, NAME=VALUE, for example r=2.")
+    list[str] | None,
+    typer.Option(
+        "--option",
+        help="An option of the named data set, NAME=VALUE, for example r=2; may be repeated. Default: its own.",
+    ),
 ]
 
 
@@ -75,9 +79,9 @@ def build(
         Path, typer.Option("--out", "-o", help="File to write: .parquet, .feather, .jsonl, .csv, .npz or .mat.")
     ],
     r: Annotated[
-        int | None, typer.Option("--r", help="False positive labels per bag, where they are drawn; 1 if not given.")
+        int | None, typer.Option("--r", help="False positive labels per bag, where they are drawn. Default: 1.")
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the random choices; 0 if not given.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the random choices. Default: 0.")] = None,
     json: JsonOption = False,
     option: OptionOption = None,
     quiet: QuietOption = False,
@@ -90,7 +94,7 @@ def build(
 
     builder(name)  # a file is not built
     check_writable(out, SUFFIXES)
-    with working(f"building {name}", quiet):
+    with working(f"building {name}", quiet or json):
         given = {key: value for key, value in (("r", r), ("seed", seed)) if value is not None}
         dataset = load(name, **{**given, **parse_assignments(option)})
         write(dataset, out)

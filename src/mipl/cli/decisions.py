@@ -16,7 +16,10 @@ __all__ = ["DecisionsOption", "decided"]
 
 DecisionsOption = Annotated[
     Path | None,
-    typer.Option("--decisions", help="CSV of bag_id,decision that a page exported: these labels are taken as certain."),
+    typer.Option(
+        "--decisions",
+        help="CSV of bag_id,decision that a page exported: these labels are taken as certain. Default: none.",
+    ),
 ]
 
 Decisions = dict[str, "str | None"]

@@ -20,7 +20,10 @@ DEFAULT_METHOD = "BagGP"
 
 MethodOption = Annotated[str, typer.Option("--method", "-m", help="Name of a method; 'mipl methods' lists them.")]
 ParamOption = Annotated[
-    list[str] | None, typer.Option("--param", "-p", help="A parameter of the method, NAME=VALUE; may be repeated.")
+    list[str] | None,
+    typer.Option(
+        "--param", "-p", help="A parameter of the method, NAME=VALUE; may be repeated. Default: the method's own."
+    ),
 ]
 
 

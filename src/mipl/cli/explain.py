@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mipl.cli.answers import InstancesOption, ModelArgument, hand_over, write_report
+from mipl.cli.answers import InstancesOption, ModelArgument, RawOption, hand_over, write_report
 from mipl.cli.files import FilesArgument, Reading, reads_files
 from mipl.cli.output import JsonOption, QuietOption, working
 
@@ -27,10 +27,12 @@ def explain(
         typer.Option(
             "--out",
             "-o",
-            help="File for all answers: .csv, .parquet, .jsonl, .xlsx, or a page .html; - is standard output (CSV).",
+            help="File for all answers: .csv, .parquet, .jsonl, .xlsx, or a page .html; - is standard output (CSV). "
+            "Default: print the first bags.",
         ),
     ] = None,
     instances: InstancesOption = None,
+    raw: RawOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -47,12 +49,12 @@ def explain(
         if path is not None:
             check_table_path(path)
     loaded = load_model(model)
-    data = reading.load(file, quiet or json, unlabelled=loaded.classes_.tolist())
+    data = reading.for_model(loaded).load(file, quiet or json, unlabelled=loaded.classes_.tolist())
     with working(f"explaining {len(data.dataset):,} bags", quiet or json):
         found = replace(explain_bags(loaded, data.dataset), instance_ids=data.instance_ids)
     if instances is not None:
-        found.save_instances(instances)
+        found.save_instances(instances, raw=raw)
     if out is not None and as_page:
         write_report(found, out, data=file, model=loaded, quiet=quiet or json)
     if json or not as_page:
-        hand_over(found, found.rows() if json else None, None if as_page else out, quiet)
+        hand_over(found, found.rows() if json else None, None if as_page else out, quiet, raw)

@@ -6,7 +6,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +15,7 @@ import typer
 from mipl.cli.output import say, working
 
 if TYPE_CHECKING:
+    from mipl.base import MIPLClassifier
     from mipl.io.columns import Columns
     from mipl.io.raw import Loaded
 
@@ -47,8 +48,10 @@ _OPTIONS: dict[str, Any] = {
         "Feature columns, by name or pattern such as 'mfcc_*'; may be repeated. Default: all columns of numbers but "
         "those that are obviously an index or an id.",
     ),
-    "ignore": _option(list[str] | None, "--ignore", "Columns to leave out, by name or pattern; may be repeated."),
-    "instance_id": _option(str | None, "--instance-id", "Column that names each instance."),
+    "ignore": _option(
+        list[str] | None, "--ignore", "Columns to leave out, by name or pattern; may be repeated. Default: none."
+    ),
+    "instance_id": _option(str | None, "--instance-id", "Column that names each instance. Default: they are counted."),
     "sep": _option(str | None, "--sep", "Separator of a text file: ',' ';' or tab. Default: detected."),
     "decimal": _option(str | None, "--decimal", "Decimal mark of a text file: '.' or ','. Default: detected."),
     "missing": _option(
@@ -75,12 +78,19 @@ class Reading:
     """How a command was asked to read its files."""
 
     options: dict[str, Any]
+    model_features: tuple[str, ...] | None = None  #: what a model was fitted with; other columns are left out
+
+    def for_model(self, model: MIPLClassifier) -> Reading:
+        """The same, for bags that a saved model is asked about: it knows its features by name."""
+        names = getattr(model, "feature_names_in_", None)
+        return self if names is None else replace(self, model_features=tuple(names.tolist()))
 
     def columns(self) -> Columns:
-        """What was said about the columns."""
+        """What was said about the columns, and what a model knows of them."""
         from mipl.io.columns import Columns
 
-        return Columns(**{k: v or None for k, v in self.options.items() if k not in _IMAGE_OPTIONS})  # type: ignore[arg-type]
+        said: dict[str, Any] = {k: v or None for k, v in self.options.items() if k not in _IMAGE_OPTIONS}
+        return Columns(**said, model_features=self.model_features)
 
     def given(self) -> dict[str, Any]:
         """The options that were given, as `mipl.load` and `mipl.check` take them."""

@@ -8,7 +8,7 @@ __all__ = ["methods"]
 
 
 def methods(json: JsonOption = False, quiet: QuietOption = False) -> None:
-    """List the methods with what each one does, and where it was published."""
+    """List the methods, one line of meaning each; --json also has their parameters and where they were published."""
     from mipl.registry import methods as all_methods
 
     found = all_methods()
@@ -23,5 +23,5 @@ def methods(json: JsonOption = False, quiet: QuietOption = False) -> None:
         ]
         print_json(rows)
         return
-    print_table("methods", ("name", "what it does", "published"), [(n, about[n], m.citation) for n, m in found.items()])
-    say("parameters of all: mipl methods --json; set one with -p NAME=VALUE", quiet)
+    print_table("methods", ("name", "what it does"), about.items())
+    say("parameters and publications: mipl methods --json; set a parameter with -p NAME=VALUE", quiet)

@@ -1,4 +1,8 @@
-"""What commands share: tables that line up, JSON for machines, a spinner for people."""
+"""What commands print, in one place: tables that line up, JSON for machines, remarks and a spinner for people.
+
+Everything that reaches the terminal passes through here and is made of plain text, see `mipl.visible_text`: names in a
+file cannot steer the terminal, and square brackets are no markup.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +14,36 @@ from typing import Annotated, Any
 
 import typer
 
+from mipl.visible_text import visible
+
 __all__ = [
     "SUMMARY_COLUMNS",
     "JsonOption",
     "QuietOption",
     "print_json",
+    "print_lines",
     "print_table",
     "say",
+    "say_error",
     "working",
 ]
 
 #: Headings for the values of `MIPLDataset.summary`.
 SUMMARY_COLUMNS = ("name", "bags", "instances", "max", "min", "dims", "classes", "candidates", "positive %")
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only: no progress, no remarks.")]
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON document on standard output."""
+    """Print one JSON document on standard output; it is ASCII, so nothing in it acts on a terminal."""
     typer.echo(json.dumps(value, indent=2))
+
+
+def print_lines(*lines: str) -> None:
+    """Print lines of a result on standard output."""
+    for line in lines:
+        typer.echo(visible(line))
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -43,13 +57,13 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for j, name in enumerate(header):
         numeric = any(isinstance(row[j], int | float) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        table.add_column(Text(visible(name)), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_cell(value)) for value in row))
+        table.add_row(*(Text(visible(_cell(value))) for value in row))
     # Not a terminal: no wrapping at 80 columns, so that a pipe sees whole lines.
     console = Console(width=None if sys.stdout.isatty() else 240)
     if title:
-        console.print(Text(title, style="bold"))
+        console.print(Text(visible(title), style="bold"))
     console.print(table)
 
 
@@ -64,9 +78,14 @@ def _cell(value: Any) -> str:
 
 
 def say(text: str, quiet: bool = False) -> None:
-    """Print a remark on standard error, so that standard output stays clean for results."""
+    """Print a remark of one line on standard error, so that standard output stays clean for results."""
     if not quiet:
-        typer.echo(text, err=True)
+        typer.echo(visible(text), err=True)
+
+
+def say_error(text: str) -> None:
+    """Print an error on standard error; some, such as what to do without a network, take several lines."""
+    typer.echo(visible(text, keep="\n"), err=True)
 
 
 @contextmanager
@@ -76,6 +95,7 @@ def working(text: str, quiet: bool = False) -> Iterator[None]:
         yield
         return
     from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status(text):
+    with Console(stderr=True).status(Text(visible(text))):
         yield

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mipl.cli.answers import InstancesOption, ModelArgument, hand_over
+from mipl.cli.answers import InstancesOption, ModelArgument, RawOption, hand_over
 from mipl.cli.files import FilesArgument, Reading, reads_files
 from mipl.cli.output import JsonOption, QuietOption, print_json, say, working
 
@@ -45,6 +45,7 @@ def predict(
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", min=1, help="Processes that predict at once, where --out is a folder.")
     ] = 1,
+    raw: RawOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -63,35 +64,43 @@ def predict(
     if into_folder:
         if instances is not None:
             raise ParameterError("--instances goes with a single file as --out, not with a folder")
-        _predict_folder(model, file, reading, Path(str(out)), chunk, jobs, json, quiet)
+        _predict_folder(model, file, reading, Path(str(out)), chunk, jobs, json, quiet, raw)
         return
     if out is not None:
         check_table_path(out)
     if chunk is not None and (out is None or json):
         raise ParameterError("--chunk writes to --out FILE as it reads; it does not go with --json")
     if out is not None and not json and (chunk is not None or is_large(file)):
-        _predict_chunks(model, file, reading, out, instances, chunk, quiet)
+        _predict_chunks(model, file, reading, out, instances, chunk, quiet, raw)
         return
     loaded = load_model(model)
+    reading = reading.for_model(loaded)
     data = reading.load(file, quiet or json, unlabelled=loaded.classes_.tolist())
     with working(f"predicting {len(data.dataset):,} bags", quiet or json):
         found = explain(loaded, data.dataset, instances=instances is not None)
     found = replace(found, instance_ids=data.instance_ids)
     if instances is not None:
-        found.save_instances(instances)
+        found.save_instances(instances, raw=raw)
         found = replace(found, instance_probabilities=None)
     answer = {"bags": len(found), "accuracy": found.accuracy, "predictions": found.rows()} if json else None
-    hand_over(found, answer, None if out is None else Path(out), quiet)
+    hand_over(found, answer, None if out is None else Path(out), quiet, raw)
 
 
 def _predict_chunks(
-    model: Path, files: list[str], reading: Reading, out: str, instances: Path | None, chunk: int | None, quiet: bool
+    model: Path,
+    files: list[str],
+    reading: Reading,
+    out: str,
+    instances: Path | None,
+    chunk: int | None,
+    quiet: bool,
+    raw: bool,
 ) -> None:
     """Read, predict and write one chunk after the other."""
     from mipl import prediction
     from mipl.persistence import load_model
 
-    how = prediction.Reading(reading.columns(), reading.images(), chunk)
+    how = prediction.Reading(reading.columns(), reading.images(), chunk, raw)
     with working("predicting", quiet):
         done = prediction.predict_to_file(load_model(model), files, out, how, instances, lambda text: say(text, quiet))
     _say_accuracy([done], quiet)
@@ -107,11 +116,12 @@ def _predict_folder(
     jobs: int,
     json: bool,
     quiet: bool,
+    raw: bool,
 ) -> None:
     """One file of answers per file of bags."""
     from mipl import prediction
 
-    how = prediction.Reading(reading.columns(), reading.images(), chunk)
+    how = prediction.Reading(reading.columns(), reading.images(), chunk, raw)
     with working("predicting", quiet or json):
         found = prediction.predict_to_folder(
             model, files, folder, how, jobs, lambda done: _say_done(done, quiet or json)

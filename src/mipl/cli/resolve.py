@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mipl.cli.answers import InstancesOption, OutOption, hand_over, write_report
+from mipl.cli.answers import InstancesOption, OutOption, RawOption, hand_over, write_report
 from mipl.cli.decisions import DecisionsOption, decided
 from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, ParamOption, fit_method
 from mipl.cli.files import FilesArgument, Reading, reads_files
@@ -23,11 +23,14 @@ def resolve(
     reading: Reading,
     out: OutOption = None,
     instances: InstancesOption = None,
-    report: Annotated[Path | None, typer.Option("--report", help="Page to look at and to correct: .html.")] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Page to look at and to correct: .html. Default: none.")
+    ] = None,
     decisions: DecisionsOption = None,
-    model: Annotated[Path | None, typer.Option("--model", help="Use this saved model instead of fitting one.")] = None,
+    model: Annotated[Path | None, typer.Option("--model", help="Use this saved model. Default: fit one.")] = None,
     method: MethodOption = DEFAULT_METHOD,
     param: ParamOption = None,
+    raw: RawOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -42,13 +45,14 @@ def resolve(
             check_table_path(path)
     if report is not None:
         check_writable(report, (".html",))
-    data = reading.load(file, quiet or json)
+    saved = None if model is None else load_model(model)
+    data = (reading if saved is None else reading.for_model(saved)).load(file, quiet or json)
     dataset, taken = decided(data.dataset, decisions, quiet or json)
-    fitted = fit_method(dataset, method, param, quiet or json)[0] if model is None else load_model(model)
+    fitted = fit_method(dataset, method, param, quiet or json)[0] if saved is None else saved
     with working(f"resolving {len(dataset):,} bags", quiet or json):
         found = replace(resolve_dataset(dataset, fitted), instance_ids=data.ids_of(dataset))
     if instances is not None:
-        found.save_instances(instances)
-    hand_over(found, found.rows() if json else None, out, quiet)
+        found.save_instances(instances, raw=raw)
+    hand_over(found, found.rows() if json else None, out, quiet, raw)
     if report is not None:
         write_report(found, report, data=file, model=fitted, quiet=quiet or json, decisions=taken)

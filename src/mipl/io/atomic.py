@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import re
@@ -17,6 +18,8 @@ from pathlib import Path
 from mipl.errors import DataError
 
 __all__ = ["atomic_path", "check_writable", "is_stream"]
+
+_LOG = logging.getLogger(__name__)
 
 
 def check_writable(path: str | Path, suffixes: Collection[str] = ()) -> None:
@@ -106,6 +109,7 @@ def _beside(final: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         temporary.chmod(stat.S_IMODE(mode))  # last: the old mode may be read-only, and some writers make private files
         temporary.replace(final)
+        _LOG.debug("wrote %s", final)
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -24,6 +24,7 @@ __all__ = [
     "non_feature",
     "pick",
     "taken_names",
+    "unknown_to_model",
 ]
 
 #: Columns with a meaning of their own; all others may be features.
@@ -69,6 +70,9 @@ class Columns:
         None refuses them.
     candidates_sep : str, default="|"
         What separates the labels in a candidates cell.
+    model_features : sequence of str, default=None
+        The features that a model was fitted with: where `features` does not say otherwise these columns are taken, in
+        this order, and all others left out.
     """
 
     bag: str | None = None
@@ -81,6 +85,8 @@ class Columns:
     decimal: str | None = None
     missing: str | None = None
     candidates_sep: str = "|"
+    # Not what a user says of a file, so it does not count where options are refused.
+    model_features: Sequence[str] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.missing not in (None, "drop", "mean"):
@@ -218,6 +224,21 @@ def taken_names(where: str, names: Sequence[str], patterns: str | Sequence[str],
             some = []
         found += [name for name in some if name not in found]
     return found
+
+
+def unknown_to_model(where: str, names: Sequence[str], wanted: Sequence[str]) -> dict[str, str]:
+    """The columns among `names` that a model has no use for, each with the reason; one that it lacks is an error."""
+    have = set(names)
+    missing = [name for name in wanted if name not in have]
+    if missing:
+        one = len(missing) == 1
+        raise DataError(
+            f"{where} has no {'column' if one else 'columns'} {_listed(missing)}, which the model was fitted with; "
+            f"{_suggestion(missing[0], [name for name in names if name not in set(wanted)])}"
+            f"its columns are {_listed(names)}"
+        )
+    known = set(wanted)
+    return {name: "the model does not know it" for name in names if name not in known}
 
 
 def non_feature(name: str, values: NDArray[np.floating[Any]]) -> str | None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
+from mipl.io.spreadsheets import unescaped_cell
 
 __all__ = ["NONE_OF_THESE", "apply_decisions", "read_decisions"]
 
@@ -63,8 +64,8 @@ def read_decisions(path: str | Path) -> dict[str, str | None]:
     for row in rows:
         if not row["decision"]:
             continue
-        bag = _unescaped(row["bag_id"])
-        decision = None if row["decision"] == NONE_OF_THESE else _unescaped(row["decision"])
+        bag = unescaped_cell(row["bag_id"] or "")
+        decision = None if row["decision"] == NONE_OF_THESE else unescaped_cell(row["decision"])
         if decisions.setdefault(bag, decision) != decision:
             raise DataError(f"{file}: bag {bag!r} is decided twice, in different ways; keep one of the two rows")
     return decisions
@@ -120,10 +121,6 @@ def apply_decisions(dataset: MIPLDataset, decisions: Mapping[str, str | None]) -
     decided.candidates = candidates[kept]
     decided.candidates.flags.writeable = False
     return decided
-
-
-def _unescaped(cell: str | None) -> str:
-    return (cell or "").removeprefix("'")
 
 
 def _listed(names: Iterable[Any]) -> str:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mipl.errors import DataError
-from mipl.io.columns import Columns, Roles, absent, non_feature, taken_names
+from mipl.io.columns import Columns, Roles, absent, non_feature, taken_names, unknown_to_model
 from mipl.io.labels import as_numbers, candidate_cell, label_cell, map_labels, restore_numbers
 from mipl.io.lists import depth, is_number_type, vectors, whole
 from mipl.io.problems import Problem
@@ -269,6 +269,10 @@ class _Features:
             self.left_out |= {name: "not asked for" for name in names if name not in wanted}
             names = wanted
         lists = [name for name in names if depth(table.schema.field(name).type) > 0]
+        # Columns f0, f1, ... stand for features without names, which a model takes by their number.
+        if not asked and not lists and columns.model_features is not None and not _are_numbered(names):
+            self.left_out |= unknown_to_model(where, names, columns.model_features)
+            names, asked = list(columns.model_features), True
         if lists:
             self._take_list(table, where, names, lists)
             return
@@ -308,6 +312,10 @@ class _Features:
             whole(table, name), lambda i: f"{where}: row {i}, column {name!r}"
         )
         self.columns = (name,)
+
+
+def _are_numbered(names: list[str]) -> bool:
+    return names == [f"f{j}" for j in range(len(names))]
 
 
 def _column(column: pa.Array, decimal: str, must: bool) -> tuple[Any, Any]:

@@ -7,11 +7,13 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from mipl.errors import DataError
 from mipl.io.atomic import atomic_path, check_writable, is_stream
+from mipl.io.spreadsheets import escaped_cell, is_formula
 from mipl.io.workbooks import openpyxl
+from mipl.visible_text import visible
 
 __all__ = ["TABLE_SUFFIXES", "check_table_path", "rows_of", "write_table", "write_tables"]
 
@@ -22,10 +24,13 @@ _EXCEL_ROWS = 1_048_576
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  #: characters that a workbook cannot hold
 
 
-def write_table(columns: Columns, path: str | Path) -> Path:
+def write_table(columns: Columns, path: str | Path, *, raw: bool = False) -> Path:
     """Write columns of equal length; the suffix chooses the format, and a stream such as ``-`` gets CSV.
 
-    CSV, JSON lines and Excel have numbers with six decimals, Parquet has them in full. In CSV a list is ``a|b``.
+    CSV, JSON lines and Excel have numbers with six decimals, Parquet has them in full. In CSV a list is ``a|b``. What a
+    spreadsheet would run as a formula is marked as text: in CSV by an apostrophe before it (`mipl.io.spreadsheets`), in
+    Excel by the mark that an apostrophe sets there, which leaves the value as it is. A stream may be a terminal, so
+    characters that would steer one are spelled out (`mipl.visible_text`).
 
     Parameters
     ----------
@@ -33,16 +38,20 @@ def write_table(columns: Columns, path: str | Path) -> Path:
         Column name to the values of all rows.
     path : str or Path
         Where to write: .csv, .jsonl, .parquet, .xlsx (needs openpyxl), or ``-`` for standard output.
+    raw : bool, default=False
+        Whether CSV, Excel and streams have every text as it is, for programs that read names back.
     """
-    return write_tables([columns], path)
+    return write_tables([columns], path, raw=raw)
 
 
-def write_tables(chunks: Iterable[Columns], path: str | Path) -> Path:
+def write_tables(chunks: Iterable[Columns], path: str | Path, *, raw: bool = False) -> Path:
     """Write tables with the same columns below each other, as they come, to one file; see `write_table`."""
     check_table_path(path)
     write = TABLE_SUFFIXES.get(Path(path).suffix.lower(), _write_csv)
+    if is_stream(path) and not raw:
+        chunks = map(_visible, chunks)
     with atomic_path(path) as temporary:
-        write(chunks, temporary)
+        write(chunks, temporary, raw)
     return Path(path)
 
 
@@ -59,23 +68,52 @@ def rows_of(columns: Columns) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*rounded, strict=True)]
 
 
-def _write_csv(chunks: Iterable[Columns], path: Path) -> None:
+def _visible(columns: Columns) -> Columns:
+    """The same columns with every name as a terminal may show it."""
+
+    def shown(value: Any) -> Any:
+        if isinstance(value, list):
+            return [shown(each) for each in value]
+        return visible(value) if isinstance(value, str) else value
+
+    return {visible(name): [shown(value) for value in column] for name, column in columns.items()}
+
+
+class _Lines:
+    """Rows that end in a line feed.
+
+    `csv.writer` quotes a cell for the sake of a carriage return only where its own rows end in one, and a bare one is a
+    new row to a spreadsheet. So rows end in both, and here in the line feed alone.
+    """
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, row: str) -> int:
+        return self._file.write(row.removesuffix("\r\n") + "\n")
+
+
+def _write_csv(chunks: Iterable[Columns], path: Path, raw: bool) -> None:
+    def cell(value: Any) -> Any:
+        text = "|".join(map(str, value)) if isinstance(value, list) else value
+        return escaped_cell(text) if isinstance(text, str) and not raw else text
+
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
+        writer = csv.writer(_Lines(file))
         for i, columns in enumerate(chunks):
             if i == 0:
-                writer.writerow(columns)
+                writer.writerow(map(cell, columns))
             for row in rows_of(columns):
-                writer.writerow(["|".join(map(str, v)) if isinstance(v, list) else v for v in row.values()])
+                writer.writerow(map(cell, row.values()))
 
 
-def _write_json_lines(chunks: Iterable[Columns], path: Path) -> None:
+def _write_json_lines(chunks: Iterable[Columns], path: Path, raw: bool) -> None:
     with path.open("w", encoding="utf-8") as file:
         for columns in chunks:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows_of(columns))
 
 
-def _write_parquet(chunks: Iterable[Columns], path: Path) -> None:
+def _write_parquet(chunks: Iterable[Columns], path: Path, raw: bool) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -97,7 +135,7 @@ def _write_parquet(chunks: Iterable[Columns], path: Path) -> None:
             writer.close()
 
 
-def _write_excel(chunks: Iterable[Columns], path: Path) -> None:
+def _write_excel(chunks: Iterable[Columns], path: Path, raw: bool) -> None:
     package = openpyxl()
     book = package.Workbook(write_only=True)
     sheet = book.create_sheet("answers")
@@ -112,7 +150,8 @@ def _write_excel(chunks: Iterable[Columns], path: Path) -> None:
             for value in row:
                 cell = package.cell.WriteOnlyCell(sheet, _excel_value(value))
                 if isinstance(cell.value, str):
-                    cell.data_type = "s"  # a name such as =A1 is a text, not a formula
+                    cell.data_type = "s"  # a name such as =A1 is a text, not a formula,
+                    cell.quotePrefix = not raw and is_formula(cell.value)  # also after somebody has edited the cell
                 cells.append(cell)
             sheet.append(cells)
     with path.open("wb") as file:
@@ -125,7 +164,7 @@ def _excel_value(value: Any) -> Any:
     return _CONTROL.sub("\ufffd", value) if isinstance(value, str) else value
 
 
-TABLE_SUFFIXES: dict[str, Callable[[Iterable[Columns], Path], None]] = {
+TABLE_SUFFIXES: dict[str, Callable[[Iterable[Columns], Path, bool], None]] = {
     ".csv": _write_csv,
     ".jsonl": _write_json_lines,
     ".parquet": _write_parquet,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from mipl.errors import DataError
-from mipl.io.columns import Columns, find_roles, pick
+from mipl.io.columns import Columns, find_roles, pick, unknown_to_model
 from mipl.io.lists import depth, is_list, whole
 from mipl.io.long import from_long
 from mipl.io.nested import from_nested
@@ -58,10 +59,26 @@ def from_table(
     instances = None if nested is False else instances_column(table, where, columns, roles)
     if instances is not None:
         raw = from_nested(table, instances, where, columns, roles, extra)
+        _keep_features(raw, columns.model_features)
     else:
         raw = from_long(table, where, columns, roles, extra, top=top, text=text, decimal=decimal)
     raw.column_names = table.column_names
     return raw
+
+
+def _keep_features(raw: RawBags, wanted: Sequence[str] | None) -> None:
+    """Leave out of `raw` the named features of instances that a model does not know."""
+    names = raw.feature_names
+    if wanted is None or names is None or tuple(names) == tuple(wanted):
+        return
+    left_out = unknown_to_model(raw.where, names, wanted)
+    column = {name: j for j, name in enumerate(names)}
+    raw.values = raw.values[:, [column[name] for name in wanted]]
+    raw.feature_names, raw.instance_shape = tuple(wanted), None
+    if left_out:
+        raw.remarks.append(
+            f"{raw.where}: left out: " + ", ".join(f"{name!r} ({why})" for name, why in left_out.items())
+        )
 
 
 def metadata(table: pa.Table, where: str) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from mipl.errors import ParameterError
 from mipl.io.atomic import atomic_path, check_writable
 from mipl.plotting.dataset import PICTURES
-from mipl.plotting.instances import draw_instance, value_range
+from mipl.plotting.instances import Tiles
+from mipl.plotting.labels import fitted, listed, width_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,15 +21,20 @@ __all__ = ["draw_resolved"]
 _FOUND = "#1b7837"
 _WRONG = "#b2182b"
 _OTHER = "#cccccc"
-_NAMES = 4  # candidate labels that fit beside a bag
+_NAMES = 4  # candidate labels that are named beside a bag
+_WIDEST = 3.6  # inches for the words beside a bag
+_ID = 1.1  # inches of them for its id
+_GIVEN, _ANSWER = 9.0, 10.0  # points of the two lines of a bag
+_ACROSS = 7.5  # inches for the instances of a bag, where these are wider than images
 
 
 def draw_resolved(resolution: Resolution, path: str | Path, n_bags: int = 8, max_instances: int = 12) -> Path:
     """Draw the first bags, one per row, and save the picture.
 
     At the left stand the candidates, where the label was sought among them, and the label with its probability: green,
-    or red where the true label is known to be another. At the right are the instances; the one behind the label is
-    framed in the same colour.
+    or red where the true label is known to be another. At the right are the instances: images as they are, features
+    that are words as the heaviest words, others as a profile of their values. The one behind the label is framed in the
+    same colour.
 
     Parameters
     ----------
@@ -47,25 +53,30 @@ def draw_resolved(resolution: Resolution, path: str | Path, n_bags: int = 8, max
         if value < 1:
             raise ParameterError(f"{name}={value}; a picture shows at least one")
     check_writable(path, PICTURES)
-    limits = value_range(resolution.bags)
+    tiles = Tiles(resolution.bags)
     shown = resolution[:n_bags]
-    widest = min(max_instances, int(shown.bags.sizes.max()))
+    most = max_instances if tiles.kind == "image" else min(max_instances, max(1, int(_ACROSS / tiles.width)))
+    widest = min(most, int(shown.bags.sizes.max()))
     lines = [_lines(shown, i) for i in range(len(shown))]
-    # Inches: a character of these font sizes is about 0.075 wide, an instance 0.62.
-    left = 0.3 + 0.075 * max(len(line) for pair in lines for line in pair)
-    figure = Figure(figsize=(left + 0.62 * widest, 0.5 + 0.72 * len(shown)), layout="constrained")
-    grid = figure.add_gridspec(len(shown), widest + 1, width_ratios=[left / 0.62] + [1] * widest)
+    asked = "most probable label" if shown.candidates is None else "candidates → most probable one"
+    title = f"{asked}, with its probability; framed: the instance behind it"
+    # Inches: words, a gap, and tiles with a gap each; a row per bag below the title.
+    left = 0.25 + max(max(width_of(a, _GIVEN), width_of(b, _ANSWER, "bold")) for a, b in lines)
+    width = max(left + (tiles.width + 0.08) * widest + 0.05, width_of(title, _GIVEN) + 0.3)
+    step = tiles.height + 0.1
+    height = 0.4 + step * len(shown)
+    figure = Figure(figsize=(width, height))
     for i, best in enumerate(shown.instance.tolist()):
         color = _WRONG if _is_wrong(shown, i) else _FOUND
-        _write(figure.add_subplot(grid[i, 0]), lines[i], color)
+        bottom = height - 0.35 - step * (i + 1) + 0.08
+        _write(figure.add_axes((0.1 / width, bottom / height, left / width, tiles.height / height)), lines[i], color)
         for column, j in enumerate(_visible(int(shown.bags.sizes[i]), best, widest)):
-            axes = figure.add_subplot(grid[i, column + 1])
-            draw_instance(axes, shown.bags[i][j], shown.bags.instance_shape, limits)
-            axes.set(xticks=[], yticks=[])
+            x = left + (tiles.width + 0.08) * column
+            axes = figure.add_axes((x / width, bottom / height, tiles.width / width, tiles.height / height))
+            tiles.draw(axes, shown.bags[i][j])
             for spine in axes.spines.values():
                 spine.set(color=color if j == best else _OTHER, linewidth=2.6 if j == best else 0.6)
-    asked = "most probable label" if shown.candidates is None else "candidates → most probable one"
-    figure.suptitle(f"{asked}, with its probability; framed: the instance behind it", fontsize=9)
+    figure.suptitle(title, fontsize=_GIVEN, y=1 - 0.17 / height, va="center")
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format=Path(path).suffix[1:].lower(), dpi=130)
     return Path(path)
@@ -76,22 +87,29 @@ def _is_wrong(shown: Resolution, i: int) -> bool:
 
 
 def _lines(shown: Resolution, i: int) -> tuple[str, str]:
-    """What was given and what was found in bag i."""
-    given = f"bag {shown.bag_ids[i]}"
+    """What was given and what was found in bag i, each as wide as its place."""
+    given = f"bag {fitted(str(shown.bag_ids[i]), _ID if shown.candidates is not None else _WIDEST, _GIVEN)}"
     if shown.candidates is not None:
         names = list(map(str, shown.classes[shown.candidates[i]]))
-        more = f", and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-        given += f": {{{', '.join(names[:_NAMES])}{more}}}"
-    found = f"→ {shown.labels[i]}  {shown.probability[i]:.3f}"
-    if shown.truth is not None and shown.truth[i] is not None:
-        found += f"  ✗ true: {shown.truth[i]}" if _is_wrong(shown, i) else "  ✓"
-    return given, found
+        room = _WIDEST - width_of(f"{given}: {{}}", _GIVEN)
+        given += f": {{{listed(names, room, _GIVEN, _NAMES)}}}"
+    found = f"  {shown.probability[i]:.3f}"
+    if shown.truth is None or shown.truth[i] is None:
+        truth, end = "", ""
+    elif _is_wrong(shown, i):
+        truth, end = str(shown.truth[i]), "  ✗ true: "
+    else:
+        truth, end = "", "  ✓"
+    # Two names at most share what the rest leaves.
+    room = (_WIDEST - width_of(f"→ {found}{end}", _ANSWER, "bold")) / (2 if truth else 1)
+    label, truth = (fitted(name, room, _ANSWER, "bold") for name in (str(shown.labels[i]), truth))
+    return given, f"→ {label}{found}{end}{truth}"
 
 
 def _write(axes: Axes, lines: tuple[str, str], color: str) -> None:
     axes.axis("off")
-    axes.text(0, 0.68, lines[0], fontsize=9, va="center", parse_math=False)
-    axes.text(0, 0.26, lines[1], fontsize=10, va="center", weight="bold", color=color, parse_math=False)
+    axes.text(0, 0.68, lines[0], fontsize=_GIVEN, va="center", parse_math=False)
+    axes.text(0, 0.26, lines[1], fontsize=_ANSWER, va="center", weight="bold", color=color, parse_math=False)
 
 
 def _visible(size: int, best: int, width: int) -> list[int]:

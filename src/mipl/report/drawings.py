@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mipl.plotting.instances import is_image
+from mipl.plotting.instances import is_image, is_text
 from mipl.report.images import Images
 from mipl.report.profiles import Profiles
-from mipl.report.words import Words, is_text
+from mipl.report.words import Words
 
 if TYPE_CHECKING:
     from mipl.resolution import Resolution

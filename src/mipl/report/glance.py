@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mipl.plotting.instances import is_image
-from mipl.report.words import is_text
+from mipl.plotting.instances import is_image, is_text
 
 if TYPE_CHECKING:
     from mipl.bags import Bags

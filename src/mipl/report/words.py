@@ -9,23 +9,12 @@ from numpy.typing import NDArray
 
 from mipl.bags import Bags
 
-__all__ = ["Words", "is_text"]
+__all__ = ["Words"]
 
 _WORDS = 8  # words of an instance
-_FEWEST = 8  # features that a vocabulary has at least
-_EMPTY = 0.6  # share of zeros from which named, non-negative features are taken for words
-_SAMPLE = 5_000
 # A word speaks for a label if it is heavier there than _FACTOR times with the other label plus _FLOOR times its usual
 # weight: a common word that differs by chance speaks for nobody.
 _FACTOR, _FLOOR = 2.0, 0.75
-
-
-def is_text(bags: Bags) -> bool:
-    """Whether the features are words: they have names, no negative values, and are zero most of the time."""
-    if bags.feature_names is None or bags.n_features < _FEWEST:
-        return False
-    sample = bags.instances[:: max(1, bags.n_instances // _SAMPLE)]
-    return bool(sample.min() >= 0 and np.mean(sample == 0) >= _EMPTY)
 
 
 class Words:

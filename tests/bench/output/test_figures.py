@@ -1,11 +1,15 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from bench_results import WORSE, made, record
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from mipl.bench.analysis import Results
 from mipl.bench.output import draw
 from mipl.bench.output.accuracy_figures import draw_against_time
 from mipl.bench.output.figures import KINDS
+from mipl.bench.output.overview_figure import draw_overview
 from mipl.bench.suite import Suite
 from mipl.errors import DataError
 
@@ -51,3 +55,52 @@ def test_results_without_times_are_not_drawn_against_time(tmp_path):
     untimed = Results(chosen, [record(c, 0.5, fit_seconds=None) for c in chosen.cells().values()])
     with pytest.raises(DataError, match="do not say how long"):
         draw(untimed, "time", [tmp_path / "t.svg"])
+
+
+def overlapping_ticks(axes) -> bool:
+    renderer = axes.figure.canvas.get_renderer()
+    low, high = axes.get_xlim()
+    shown = [t for t in axes.get_xticklabels(which="both") if t.get_text() and low <= t.get_position()[0] <= high]
+    extents = sorted((t.get_window_extent(renderer) for t in shown), key=lambda extent: extent.x0)
+    assert len(extents) > 1
+    return any(a.x1 >= b.x0 for a, b in pairwise(extents))
+
+
+@pytest.mark.parametrize(
+    "seconds", [(250, 310), (0.9, 1.1), (3, 28), (0.01, 600), (1e-3, 1e5), (42, 42), (60, 480)], ids=str
+)
+def test_ticks_of_seconds_do_not_overprint_whatever_the_fits_took(seconds):
+    chosen = Suite(methods=["PL-kNN", "SURE"], datasets=["digits"], splits=1)
+    took = dict(zip(("PL-kNN", "SURE"), seconds, strict=True))
+    records = [record(c, 0.5, fit_seconds=float(took[place.method])) for place, c in chosen.cells().items()]
+    figure = draw_against_time(Results(chosen, records))
+    FigureCanvasAgg(figure).draw()
+    assert not overlapping_ticks(figure.axes[0])
+
+
+def test_the_overview_has_a_row_per_method_and_the_best_on_top():
+    figure = draw_overview(made())
+    FigureCanvasAgg(figure).draw()
+    axes = figure.axes[0]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert set(names) == {m.name for m in made().suite.methods}
+    reached = {(round(line.get_ydata()[0]), line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "o"}
+    means = {(names.index(s.method), s.accuracy.mean) for s in made().summaries.values()}
+    assert reached == means
+    first = [next(s.accuracy.mean for s in made().summaries.values() if (s.method, s.r) == (name, 1)) for name in names]
+    assert first == sorted(first, reverse=True)
+    bold = [label.get_text() for label in axes.get_yticklabels() if label.get_weight() == "bold"]
+    assert bold == [made().suite.reference]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "prior"])
+def test_methods_and_data_sets_may_have_any_name(tmp_path, kind):
+    names = ["$\\frac{$", "\x1b[31mred", "W" * 90]
+    methods = [{"method": "PL-kNN", "label": name, "params": {"n_neighbors": k + 1}} for k, name in enumerate(names)]
+    data = [{"load": "digits", "label": "$\\frac{$"}, {"load": "digits", "label": "\x1b[0m", "train_size": 0.7}]
+    chosen = Suite(methods=methods, datasets=data, r=[1, 2], splits=3, reference=names[0])
+    rng = np.random.default_rng(0)
+    draw(Results(chosen, [record(c, rng.random()) for c in chosen.cells().values()]), kind, [tmp_path / "x.svg"])
+    svg = (tmp_path / "x.svg").read_text()
+    assert "frac{$" in svg
+    assert "\x1b" not in svg

@@ -10,8 +10,9 @@ from mipl.bench.duration import duration
 from mipl.bench.execution.executor import Executor
 from mipl.bench.store.records import Outcome
 from mipl.bench.suite.cell import Cell
+from mipl.visible_text import visible
 
-__all__ = ["Display", "LiveDisplay", "PlainDisplay", "display_for"]
+__all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "display_for"]
 
 
 class Display(Protocol):
@@ -64,6 +65,13 @@ class Tally:
         return (time.monotonic() - self._start) / self._ran * (self._todo - self._ran)
 
 
+class SilentDisplay(Tally):
+    """Nothing at all."""
+
+    def end(self, failed: int) -> None:
+        """Say nothing."""
+
+
 class PlainDisplay(Tally):
     """One line for each finished cell, for logs and pipes."""
 
@@ -83,7 +91,7 @@ class PlainDisplay(Tally):
         self._say(_closing(self.done, self.total, failed))
 
     def _say(self, line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
+        print(visible(line), file=sys.stderr, flush=True)
 
 
 class LiveDisplay(Tally):
@@ -106,7 +114,8 @@ class LiveDisplay(Tally):
             console=self._console,
         )
         self._task = self._progress.add_task("", total=total, completed=self.done)
-        self._console.print(f"{todo} of {total} cells to run on {executor.description}", highlight=False)
+        told = visible(f"{todo} of {total} cells to run on {executor.description}")
+        self._console.print(told, markup=False, highlight=False)
         self._progress.start()
 
     def started(self, cell: Cell) -> None:
@@ -119,7 +128,7 @@ class LiveDisplay(Tally):
         super().finished(cell, outcome)
         if outcome.error:
             self._progress.console.print(
-                f"failed: {cell}: {outcome.error.splitlines()[0]}", markup=False, highlight=False
+                visible(f"failed: {cell}: {outcome.error.splitlines()[0]}"), markup=False, highlight=False
             )
         self._draw()
 

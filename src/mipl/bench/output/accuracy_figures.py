@@ -8,6 +8,7 @@ import numpy as np
 
 from mipl.bench.analysis.results import Results
 from mipl.errors import DataError
+from mipl.visible_text import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +21,7 @@ _COLOURS = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f3c8d", "#8c6d31", "#3d3d3d", "#a5aa00",
     "#b2182b", "#1b7837", "#6a51a3", "#00868b", "#d94801", "#878787",
 )  # fmt: skip
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _MARKERS = "osD^vPX<>hpd*8H"
 #: (line style, marker fill) of a method's group, in the order in which groups appear.
 _GROUPS = (("-", "full"), ("--", "none"), (":", "left"), ("-.", "top"))
@@ -56,7 +58,7 @@ def _curves(results: Results, labels: dict[str, str]) -> Figure:
                 ax.errorbar(
                     r, mean, np.nan_to_num(std), fmt="none", ecolor=line.get_color(), elinewidth=0.8, capsize=1.5
                 )
-        _name_axes(ax, dataset, "$r$ (number of false positive labels)")
+        _name_axes(ax, dataset, "r (number of false positive labels)")
         ticks = sorted(r for d, r in results.problems if d == dataset and r is not None)
         ax.set_xticks(ticks)
         ax.set_xlim(ticks[0] - 0.3, ticks[-1] + 0.3)
@@ -67,8 +69,8 @@ def _curves(results: Results, labels: dict[str, str]) -> Figure:
 def _prior_label(value: float) -> str:
     exponent = np.log10(value)
     if exponent == round(exponent):
-        return rf"$\alpha_\epsilon = 10^{{{round(exponent)}}}$"
-    return rf"$\alpha_\epsilon = {value:g}$"
+        return f"αε = 10{str(round(exponent)).translate(_SUPERSCRIPT)}"
+    return f"αε = {value:g}"
 
 
 # -------------------------------------------------------------------- accuracy against time
@@ -94,12 +96,28 @@ def draw_against_time(results: Results) -> Figure:
                     "markersize": 9 if m.name == results.suite.reference else 6,
                 }
                 ax.plot(seconds, mean, label=m.name, **style)
-        ax.set_xscale("log")
+        _log_scale(ax)
         part = common and common != every_r
         title = f"{dataset}, r = {', '.join(str(r) for r in sorted(common, key=str))}" if part else dataset
         _name_axes(ax, title, "Seconds to fit")
     _legend(figure, panels)
     return figure
+
+
+def _log_scale(ax: Axes) -> None:
+    """A logarithmic axis of seconds with few ticks in plain figures, also where all fits take about as long."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+
+    low, high = ax.dataLim.intervalx
+    ax.set_xscale("log")
+    if high / low > 10:
+        ax.xaxis.set_major_locator(LogLocator(numticks=6 if high / low < 1e6 else 4))
+    else:  # no or one power of ten: room on both sides, and round numbers
+        ax.set_xlim(low / 1.3, high * 1.3)
+        ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+        ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: f"{seconds:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
 
 
 # -------------------------------------------------------------------- shared pieces
@@ -124,7 +142,7 @@ def _panels(results: Results, needs_r: bool = False) -> tuple[Figure, dict[str, 
 
 
 def _name_axes(ax: Axes, title: str, horizontal: str) -> None:
-    ax.set_title(title)
+    ax.set_title(shortened(title, 36))
     ax.set_xlabel(horizontal)
     place = ax.get_subplotspec()
     if place is None or place.is_first_col():
@@ -138,7 +156,8 @@ def _legend(figure: Figure, panels: dict[str, Axes]) -> None:
         entries |= {label: handle for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     place = figure.axes[len(panels)]
     columns = 2 if len(entries) > 12 else 1
-    place.legend(entries.values(), entries.keys(), loc="center", ncols=columns, columnspacing=0.8, handlelength=2.2)
+    names = [shortened(name, 28) for name in entries]
+    place.legend(entries.values(), names, loc="center", ncols=columns, columnspacing=0.8, handlelength=2.2)
 
 
 def _styles(results: Results) -> dict[str, dict[str, Any]]:

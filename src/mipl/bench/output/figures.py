@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mipl.bench.analysis.results import Results
 from mipl.bench.output.accuracy_figures import draw_against_prior, draw_against_r, draw_against_time
+from mipl.bench.output.overview_figure import draw_overview
 from mipl.bench.output.rank_figures import draw_ranks, draw_wins
 from mipl.errors import DataError, ParameterError
 from mipl.io.atomic import atomic_path
@@ -24,6 +25,7 @@ _STYLE = {
     "grid.color": "#e4e4e4", "grid.linewidth": 0.6, "axes.axisbelow": True, "lines.linewidth": 1.2,
     "lines.markersize": 4.5, "legend.frameon": False, "svg.fonttype": "none", "pdf.fonttype": 42,
     "svg.hashsalt": "mipl", "savefig.dpi": 300, "figure.dpi": 100,
+    "text.parse_math": False,  # a method may be called $x$
 }  # fmt: skip
 #: The date that a format would write, taken out: the same results give the same file.
 _DATED: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
@@ -53,6 +55,7 @@ def draw(results: Results, kind: str, files: Sequence[str | Path]) -> list[Path]
 
 
 KINDS: dict[str, Callable[[Results], Figure]] = {
+    "overview": draw_overview,
     "prior": draw_against_prior,
     "r": draw_against_r,
     "time": draw_against_time,

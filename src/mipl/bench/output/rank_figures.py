@@ -9,6 +9,7 @@ import numpy as np
 from mipl.bench.analysis.results import Results
 from mipl.bench.analysis.statistics import average_ranks, critical_difference
 from mipl.errors import DataError
+from mipl.visible_text import shortened, visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_ranks", "draw_wins"]
 
 _WIDTH = 7.0
+_NAME = 32  # characters of a method's name
 
 
 def draw_ranks(results: Results) -> Figure:
@@ -57,11 +59,16 @@ def draw_ranks(results: Results) -> Figure:
         x = 1 - 0.03 * k if left else k + 0.03 * k
         ax.plot([ranks[index], ranks[index], x], [0, y, y], color="#777777", linewidth=0.7, zorder=1)
         weight = "bold" if names[index] == results.suite.reference else "normal"
-        text = f"{names[index]}  {ranks[index]:.2f}" if left else f"{ranks[index]:.2f}  {names[index]}"
+        name = shortened(names[index], _NAME)
+        text = f"{name}  {ranks[index]:.2f}" if left else f"{ranks[index]:.2f}  {name}"
         ax.text(x + 0.01 * k * (-1 if left else 1), y, text, ha="right" if left else "left", va="center", weight=weight)
     if left_out:
         figure.text(
-            0.5, 0.0, f"Left out, without results on all problems: {', '.join(left_out)}", ha="center", va="top"
+            0.5,
+            0.0,
+            visible(f"Left out, without results on all problems: {', '.join(left_out)}"),
+            ha="center",
+            va="top",
         )
     return figure
 
@@ -100,13 +107,14 @@ def draw_wins(results: Results) -> Figure:
     colours = (("#0072b2", "white"), ("#c9c9c9", "black"), ("#d55e00", "white"))
     for verdict, (colour, ink) in zip(verdicts, colours, strict=True):
         width = np.array([counts[label][verdict] for label in labels], dtype=float)
-        bars = ax.barh(labels, width, left=left, color=colour, label=verdict, height=0.72)
+        bars = ax.barh(range(len(labels)), width, left=left, color=colour, label=verdict, height=0.72)
         ax.bar_label(bars, [f"{w:.0f}" if w else "" for w in width], label_type="center", color=ink, fontsize=7.5)
         left += width
+    ax.set_yticks(range(len(labels)), [shortened(label, _NAME) for label in labels])
     ax.grid(False)
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
-    ax.set_xlabel(f"{results.suite.reference} against each method (paired t-tests at the 0.05 level)")
+    ax.set_xlabel(f"{shortened(results.suite.reference, _NAME)} against each method (paired t-tests at the 0.05 level)")
     ax.set_xlim(0, left.max())
     ax.margins(y=0.01)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))

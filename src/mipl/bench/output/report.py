@@ -124,7 +124,9 @@ def _figures(results: Results) -> dict[str, str]:
     several_r = len({r for _, r in results.problems if r is not None}) > 1
     if len({m.params.get("alpha_eps") for m in results.suite.methods} - {None}) > 1:
         return {"prior": "Accuracy against r for each Dirichlet prior"}
-    figures = {"r": "Accuracy against the number of false positive labels"} if several_r else {}
+    figures = {"overview": "Accuracy of all methods at a glance"} if len(results.suite.methods) > 1 else {}
+    if several_r:
+        figures["r"] = "Accuracy against the number of false positive labels"
     if any(not math.isnan(s.fit_seconds) for s in results.summaries.values()):
         figures["time"] = "Accuracy against seconds to fit"
     if any(s.test is not None and s.test.verdict != "untested" for s in results.summaries.values()):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from typing import Any
 
 from mipl.bench.analysis.results import Results
 from mipl.bench.duration import duration
 from mipl.bench.output.render import render
 from mipl.bench.output.table import Entry, Row, Table
 
-__all__ = ["status"]
+__all__ = ["status", "status_counts"]
 
 
-def status(results: Results) -> str:
-    """Describe how far a suite is: counts and cost of each method, what runs, and the errors."""
+def status_counts(results: Results) -> list[dict[str, Any]]:
+    """Counts of cells, seconds of fits and predictions and the highest memory of each method of a suite."""
     counts = {name: Counter(place.method for place in getattr(results, name)) for name in ("done", "running", "failed")}
     expected = Counter(place.method for place in results.suite.cells())
     seconds: dict[str, float] = defaultdict(float)
@@ -21,14 +22,27 @@ def status(results: Results) -> str:
     for place, record in results.done.items():
         seconds[place.method] += (record.outcome.fit_seconds or 0.0) + (record.outcome.predict_seconds or 0.0)
         memory[place.method] = max(memory[place.method], record.outcome.memory_mib or 0.0)
-    rows: list[list[str | float]] = []
+    found = []
     for name in expected:
-        numbers = [counts[state][name] for state in ("done", "running", "failed")]
-        cost = [duration(seconds[name]), f"{memory[name]:.0f} MiB"] if counts["done"][name] else ["", ""]
-        rows.append([name, *numbers, expected[name] - sum(numbers), *cost])
-    totals = [len(results.done), len(results.running), len(results.failed)]
-    highest = f"{max(memory.values(), default=0):.0f} MiB"
-    rows.append(["In total", *totals, results.size - sum(totals), duration(sum(seconds.values())), highest])
+        numbers = {state: counts[state][name] for state in ("done", "running", "failed")}
+        cost = {"seconds": seconds[name], "memory_mib": memory[name]} if numbers["done"] else {}
+        found.append({"method": name, **numbers, "to_run": expected[name] - sum(numbers.values()), **cost})
+    return found
+
+
+def status(results: Results) -> str:
+    """Describe how far a suite is: counts and cost of each method, what runs, and the errors."""
+    counts = status_counts(results)
+    states = ("done", "running", "failed", "to_run")
+    rows: list[list[str | float]] = [
+        [each["method"], *(each[state] for state in states), *(_cost(each) if each["done"] else ["", ""])]
+        for each in counts
+    ]
+    total = {
+        "seconds": sum(each.get("seconds", 0.0) for each in counts),
+        "memory_mib": max((each.get("memory_mib", 0.0) for each in counts), default=0.0),
+    }
+    rows.append(["In total", *(sum(each[state] for each in counts) for state in states), *_cost(total)])
     table = Table(
         caption=f"{results.suite.name}: {len(results.done)} of {results.size} cells done",
         header=["Algorithm", "done", "running", "failed", "to run", "time", "memory"],
@@ -36,6 +50,10 @@ def status(results: Results) -> str:
         notes=[*_running(results), *_errors(results), *_outdated(results), *_lacking(results)],
     )
     return render(table, "text")
+
+
+def _cost(of: dict[str, Any]) -> list[str]:
+    return [duration(of["seconds"]), f"{of['memory_mib']:.0f} MiB"]
 
 
 def _running(results: Results) -> list[str]:

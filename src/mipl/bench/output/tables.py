@@ -62,6 +62,7 @@ def accuracy_table(results: Results, with_published: bool = False) -> Table:
     all_r = _all_r(results)
     best = _best(results)
     labels = suite.dataset_labels
+    not_run = _not_run(results)
     rows: list[Row] = []
     group = ""
     for m in suite.methods:
@@ -69,6 +70,8 @@ def accuracy_table(results: Results, with_published: bool = False) -> Table:
             group = m.group
             rows.append(Row([Entry(group)], rule=True))
         theirs = _published_rows(results, m, all_r) if with_published else {}
+        if m.name in not_run and not theirs:
+            continue
         for i, r in enumerate(all_r):
             entries = [_accuracy(summaries.get((d, r, m.name)), suite.splits, best.get((d, r))) for d in labels]
             rows.append(Row([Entry(m.label if i == 0 else ""), *_r_entry(r, all_r), *entries], rule=i == 0))
@@ -114,7 +117,9 @@ def scores_table(results: Results) -> Table:
 
 def win_tie_loss_table(results: Results) -> Table:
     """Win/tie/loss counts of the reference against each method, by r and in total, as Table 3."""
-    counts = results.win_tie_loss()
+    compared = results.win_tie_loss()
+    # A method that has not been run has no counts; where none has, all are listed.
+    counts = {m: by_r for m, by_r in compared.items() if any(c.total() for c in by_r.values())} or compared
     all_r = [r for r in _all_r(results) if r is not None]
     columns: list[int | None] = [*(all_r if len(all_r) > 1 else []), None]
     total = {r: sum((by_r.get(r, Counter()) for by_r in counts.values()), Counter()) for r in columns}
@@ -137,7 +142,10 @@ def cost_table(results: Results) -> Table:
     """Seconds and memory of each method on each data set, over all r and splits."""
     datasets = results.suite.dataset_labels
     rows = []
+    not_run = _not_run(results)
     for m in results.suite.methods:
+        if m.name in not_run:
+            continue
         for i, (what, unit) in enumerate((("fit", "s"), ("predict", "s"), ("memory", "MiB"))):
             costs = [_cost(results, m, d, what) for d in datasets]
             rows.append(Row([Entry(m.name if i == 0 else ""), Entry(f"{what} [{unit}]"), *costs], rule=i == 0))
@@ -178,6 +186,12 @@ def tidy_table(results: Results) -> Table:
 
 def _all_r(results: Results) -> list[int | None]:
     return list(dict.fromkeys(r for _, r in results.problems))
+
+
+def _not_run(results: Results) -> list[str]:
+    """The methods without any result, where others have one: a row of dashes tells nothing."""
+    found = {method for _, _, method in results.summaries}
+    return [m.name for m in results.suite.methods if m.name not in found] if found else []
 
 
 def _r_entry(r: int | None, all_r: list[int | None]) -> list[Entry]:
@@ -227,7 +241,8 @@ def _known(value: float, form: str) -> Entry:
 def _notes(results: Results, rows: list[Row]) -> list[str]:
     """Explain what the entries of an accuracy table show."""
     entries = [entry for row in rows for entry in row.entries]
-    notes = []
+    not_run = _not_run(results)
+    notes = [f"Not run: {', '.join(not_run)}."] if not_run else []
     if any(e.count is not None for e in entries):
         notes.append(f"In parentheses: splits that have finished where they are fewer than {results.suite.splits}.")
     if any(e.marker == "untested" for e in entries):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +28,8 @@ __all__ = [
     "read_npz",
     "required_file",
 ]
+
+_LOG = logging.getLogger(__name__)
 
 
 def cache_folder() -> Path:
@@ -117,6 +120,7 @@ def _fetch(file: RemoteFile, path: Path) -> list[str]:
     path.parent.mkdir(parents=True, exist_ok=True)
     failures = []
     for url in file.urls:
+        _LOG.info("downloading %s to %s", url, path)
         try:
             with atomic_path(path) as part:
                 pooch.HTTPDownloader(progressbar=False, timeout=30)(url, str(part), None)
@@ -127,6 +131,7 @@ def _fetch(file: RemoteFile, path: Path) -> list[str]:
         except Exception as error:  # any failure of one source only means that the next one is asked
             unanswered = getattr(error, "response", error) is None
             failures.append(f"{url}: {'no answer' if unanswered else error}")
+            _LOG.warning("not downloaded: %s", failures[-1])
     return failures
 
 

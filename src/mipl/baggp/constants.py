@@ -105,6 +105,8 @@ NOISE_BAGS = 4096
 
 # ---------------------------------------------------------------- memory and time
 
+#: Training instances above which front end, length scale and landmarks are found on a random sample of that many.
+SAMPLE_INSTANCES = 200_000
 #: Instances per run of bags: bounds the working arrays (n, q) and the kernel (n, M) of its blocks.
 RUN_INSTANCES = 32_768
 #: Sums that are added up at a time, in the tree in which the sums of runs are added up.

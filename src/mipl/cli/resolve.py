@@ -11,7 +11,7 @@ import typer
 from mipl.cli.answers import InstancesOption, OutOption, hand_over, write_report
 from mipl.cli.decisions import DecisionsOption, decided
 from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, ParamOption, fit_method
-from mipl.cli.files import FilesArgument, Reading, reads_files
+from mipl.cli.files import BackgroundOption, FilesArgument, Reading, reads_files
 from mipl.cli.output import JsonOption, QuietOption, working
 
 __all__ = ["resolve"]
@@ -24,6 +24,7 @@ def resolve(
     out: OutOption = None,
     instances: InstancesOption = None,
     report: Annotated[Path | None, typer.Option("--report", help="Page to look at and to correct: .html.")] = None,
+    background: BackgroundOption = None,
     decisions: DecisionsOption = None,
     model: Annotated[Path | None, typer.Option("--model", help="Use this saved model instead of fitting one.")] = None,
     method: MethodOption = DEFAULT_METHOD,
@@ -32,6 +33,7 @@ def resolve(
     quiet: QuietOption = False,
 ) -> None:
     """Give every bag its most probable candidate, with a probability and the instance that carries the evidence."""
+    from mipl.errors import ParameterError
     from mipl.io.atomic import check_writable
     from mipl.io.tables import check_table_path
     from mipl.persistence import load_model
@@ -42,7 +44,9 @@ def resolve(
             check_table_path(path)
     if report is not None:
         check_writable(report, (".html",))
-    data = reading.load(file, quiet or json)
+    if model is not None and background is not None:
+        raise ParameterError("--background is for fitting; a saved model has its own background class")
+    data = reading.load(file, quiet or json, background=background)
     dataset, taken = decided(data.dataset, decisions, quiet or json)
     fitted = fit_method(dataset, method, param, quiet or json)[0] if model is None else load_model(model)
     with working(f"resolving {len(dataset):,} bags", quiet or json):

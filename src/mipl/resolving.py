@@ -56,6 +56,7 @@ def resolve(dataset: MIPLDataset, model: MIPLClassifier | None = None) -> Resolu
         model.fit(dataset)
     candidates = _candidates_by_name(dataset, model.classes_)
     posterior = model.resolve(dataset.bags, candidates)
+    order_of = getattr(model, "label_order", None)
     return Resolution(
         classes=model.classes_,
         bags=dataset.bags,
@@ -66,6 +67,7 @@ def resolve(dataset: MIPLDataset, model: MIPLClassifier | None = None) -> Resolu
         truth=_truth(dataset, model.classes_),
         method=model.name or type(model).__name__,
         label_free=_label_free(model),
+        label_order=None if order_of is None else order_of(dataset.bags, posterior),
         seconds=time.perf_counter() - start,
     )
 

@@ -13,9 +13,16 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor
 
 from mipl.baggp.blocks import with_log_prior
-from mipl.baggp.constants import MIN_FOLD_BAGS, ONE_THREAD_INSTANCES, PREDICTION_ROWS, TWO_FOLDS_INSTANCES
+from mipl.baggp.constants import (
+    LABELLING_BAGS,
+    MIN_FOLD_BAGS,
+    ONE_THREAD_INSTANCES,
+    PREDICTION_ROWS,
+    TWO_FOLDS_INSTANCES,
+)
 from mipl.baggp.cross_fit import assign_folds, held_out_evidence
 from mipl.baggp.digests import bag_digests
+from mipl.baggp.labelling import class_similarities
 from mipl.baggp.likelihood import fit_bag_likelihood
 from mipl.baggp.low_rank import low_rank
 from mipl.baggp.model import Answer, BagModel, Expert, Stacking
@@ -29,6 +36,7 @@ from mipl.errors import ParameterError
 from mipl.features.auto import choose_features
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.nystrom import KernelMap, LandmarkKernel, principal_map
+from mipl.labelling import LabelOrder, order_to_label, undecided
 from mipl.supervision import Supervision
 
 __all__ = ["BagGP"]
@@ -281,6 +289,30 @@ class BagGP(MIPLClassifier):
         if (trained >= 0).all():
             return known
         return np.where((trained >= 0)[:, None], known, super()._resolve(bags, candidates))
+
+    def label_order(self, bags: Any, posterior: NDArray[np.float64]) -> LabelOrder:
+        """Order bags by what a person's answer would tell about the labels of all of them, see `mipl.labelling`.
+
+        Parameters
+        ----------
+        bags : MIPLDataset, Bags, list of (n_i, d) arrays, or 3-D array
+            m bags.
+        posterior : (m, q) array
+            Probabilities of their labels, such as `resolve` gives. Beyond 1,500 bags those that are nearly certain
+            follow by their entropy.
+        """
+        checked = self._check_bags(bags)
+        chosen = undecided(posterior, LABELLING_BAGS)
+        if not len(chosen):
+            return order_to_label(posterior)
+        part = checked[chosen]
+        answer, offsets = self._answer(part, self._model())
+        X = self._tensor(self.features_.transform(part.instances))
+        features = torch.cat([self._kernel_map()(rows) for rows in X.split(PREDICTION_ROWS)])
+        variance = torch.tensor(self.coef_variance_, device=X.device)
+        background = self._background_mask(len(self.classes_))
+        alike = class_similarities(features, answer.logits, offsets, variance, posterior[chosen], background)
+        return order_to_label(posterior, [each._replace(bags=chosen[each.bags]) for each in alike])
 
     def _predict_instances(self, bags: Bags) -> NDArray[np.floating[Any]]:
         model = self._model()

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mipl.cli.answers import InstancesOption, OutOption, hand_over, write_report
+from mipl.cli.answers import InstancesOption, OutOption, hand_over, print_next, write_report
 from mipl.cli.decisions import DecisionsOption, decided
 from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, ParamOption, fit_method
 from mipl.cli.files import BackgroundOption, FilesArgument, Reading, reads_files
@@ -23,6 +23,12 @@ def resolve(
     reading: Reading,
     out: OutOption = None,
     instances: InstancesOption = None,
+    next_: Annotated[
+        int | None,
+        typer.Option(
+            "--next", min=1, help="Print so many bags whose label would teach most, best first, instead of the answers."
+        ),
+    ] = None,
     report: Annotated[Path | None, typer.Option("--report", help="Page to look at and to correct: .html.")] = None,
     background: BackgroundOption = None,
     decisions: DecisionsOption = None,
@@ -53,6 +59,11 @@ def resolve(
         found = replace(resolve_dataset(dataset, fitted), instance_ids=data.ids_of(dataset))
     if instances is not None:
         found.save_instances(instances)
-    hand_over(found, found.rows() if json else None, out, quiet)
+    if next_ is None:
+        hand_over(found, found.rows() if json else None, out, quiet)
+    else:
+        if out is not None:
+            found.save(out)
+        print_next(found, next_, json, quiet)
     if report is not None:
         write_report(found, report, data=file, model=fitted, quiet=quiet or json, decisions=taken)

@@ -1,7 +1,7 @@
 """Exports of Label Studio: what several annotators chose for each task, as votes.
 
 The full export (JSON) is a list of tasks, each with its ``data`` and its ``annotations``; the votes are in results of
-type ``choices``. Annotations that were skipped (``was_cancelled``) do not count, and predictions of models are not read.
+type ``choices``. Annotations that were skipped (``was_cancelled``) do not count, nor do predictions of models.
 The short export (JSON-MIN, and CSV) has one row per annotation, with the choice under the name of the control.
 """
 

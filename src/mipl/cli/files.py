@@ -101,11 +101,12 @@ class Reading:
     def load(
         self, files: Sequence[str], quiet: bool, unlabelled: Sequence[Any] | None = None, **options: Any
     ) -> Loaded:
-        """Read the data, and say how the columns were taken."""
+        """Read the data, and say how the columns were taken; options that are None are not given."""
         from mipl.loading import load_with_ids
 
         with working(f"reading {', '.join(files[:3])}", quiet):
-            loaded = load_with_ids(list(files), self.columns(), unlabelled, self.images(), **options)
+            given = {name: value for name, value in options.items() if value is not None}
+            loaded = load_with_ids(list(files), self.columns(), unlabelled, self.images(), **given)
         # With -v the library's own log says so.
         if not logging.getLogger("mipl").isEnabledFor(logging.INFO):
             for remark in loaded.remarks:

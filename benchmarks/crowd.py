@@ -5,8 +5,9 @@
 `cifar10h`: 1,000 photographs, half of them for training. Accuracy on the others, and of the labels given to
 the training photographs with more than one candidate; BagGP once with the votes and once with the sets alone, as the
 other methods have them. `birdsong-natural`: all 548 recordings, half of them for training; features scaled to the range
-of the training recordings. Accuracy of labelled syllables, each as a bag of its own: in new recordings among all 13
-species, in training recordings among the species noted. Rows are appended to --out, and what is there already is not
+of the training recordings. Accuracy of labelled syllables by `predict_instances`: in new recordings among all 13
+species, in training recordings among the species noted. Methods for bags as a whole judge a syllable as a bag of its
+own; BagGP sees it in its recording. Rows are appended to --out, and what is there already is not
 made again.
 """
 
@@ -53,8 +54,8 @@ def measure(data: str, split: int, method: str) -> tuple[float, float, float]:
 
 
 def syllables(model: mipl.MIPLClassifier, data: mipl.MIPLDataset, noted: bool) -> float:
-    """The share of labelled syllables whose most probable species is right, each syllable judged by itself."""
-    probabilities = model.predict_proba(data.bags.single_instances())
+    """The share of labelled syllables whose most probable species is right, by `predict_instances`."""
+    probabilities = model.predict_instances(data.bags)[:, :-1]
     if noted:
         probabilities = np.where(data.bags.spread(data.candidates), probabilities, -1.0)
     assert data.instance_labels is not None

@@ -20,9 +20,12 @@ from mipl.certainty import DOUBTFUL
 from mipl.errors import DataError, UnavailableError
 from mipl.html_reprs import resolution_html
 from mipl.io.tables import rows_of, write_table
+from mipl.labelling import DECIDED, order_to_label
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from mipl.labelling import LabelOrder
 
 __all__ = ["Resolution"]
 
@@ -66,6 +69,9 @@ class Resolution:
     label_free : (float, float) or None, default=None
         How much more probable the candidate sets of held-out training bags were to the model than by chance, in nats
         per bag, and its standard error; None where the method does not tell.
+    label_order : LabelOrder or None, default=None
+        What a person's answer about each bag would tell about all of them, for `next_to_label`; None where the method
+        does not tell.
 
     Examples
     --------
@@ -88,6 +94,7 @@ class Resolution:
     version: str = __version__
     seconds: float = 0.0
     label_free: tuple[float, float] | None = None
+    label_order: LabelOrder | None = None
 
     def __post_init__(self) -> None:
         m, n, q = len(self.bags), self.bags.n_instances, len(self.classes)
@@ -175,6 +182,37 @@ class Resolution:
             f"within the candidate sets. {look}"
         )
 
+    def next_to_label(self, k: int = 10) -> list[dict[str, Any]]:
+        """The bags that a person should label next, best first: one dictionary each.
+
+        The order is by the expected gain of an answer (`mipl.labelling`): what it says about the bag itself and about
+        bags that are alike, less what the bags before it will have told. Methods that do not know which bags are alike
+        give the entropy of the bag alone. Bags that are certain already are left out.
+
+        Parameters
+        ----------
+        k : int, default=10
+            How many bags at most.
+
+        Returns
+        -------
+        list of dict
+            ``bag_id``, ``gain`` in nats, of which ``others`` is about other bags (None where the method does not
+            tell), ``label``, ``probability``, ``second_label``, ``second_probability``.
+        """
+        order = order_to_label(self.posterior) if self.label_order is None else self.label_order
+        chosen = [i for i in np.argsort(order.rank, kind="stable").tolist() if order.own[i] > DECIDED][:k]
+        columns = {
+            "bag_id": self.bag_ids[chosen].tolist(),
+            "gain": (order.own + order.others)[chosen].tolist(),
+            "others": [None] * len(chosen) if self.label_order is None else order.others[chosen].tolist(),
+            "label": self.labels[chosen].tolist(),
+            "probability": self.probability[chosen].tolist(),
+            "second_label": self.second_label[chosen].tolist(),
+            "second_probability": self.second_probability[chosen].tolist(),
+        }
+        return rows_of(columns)
+
     @property
     def instance(self) -> NDArray[np.int64]:
         """The instance (m,) behind each label, counted from 0 in its bag: the most probable one of that class."""
@@ -240,6 +278,7 @@ class Resolution:
             candidates=None if self.candidates is None else self.candidates[index],
             truth=None if self.truth is None else self.truth[index],
             instance_ids=None if self.instance_ids is None else self.instance_ids[rows],
+            label_order=None if self.label_order is None else self.label_order.select(index),
         )
 
     def __repr__(self) -> str:

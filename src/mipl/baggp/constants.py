@@ -121,3 +121,6 @@ JOINED_INSTANCES = 4_000
 ONE_THREAD_INSTANCES = 4_000
 #: Entries of one batch of leave-one-bag-out inverses, and how far bags are padded to share a batch.
 LEAVE_OUT_ENTRIES, LEAVE_OUT_PADDING = 1 << 22, 1.25
+
+#: Least certain bags among which `BagGP.label_order` compares all pairs; memory grows with the square, times classes.
+LABELLING_BAGS = 1_500

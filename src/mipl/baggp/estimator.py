@@ -17,6 +17,7 @@ from mipl.baggp.blocks import Blocks, Place, divide
 from mipl.baggp.candidate_noise import noisy_log_prior
 from mipl.baggp.constants import (
     JOINED_INSTANCES,
+    LABELLING_BAGS,
     MIN_FOLD_BAGS,
     ONE_THREAD_INSTANCES,
     PREDICTION_ROWS,
@@ -25,6 +26,7 @@ from mipl.baggp.constants import (
 )
 from mipl.baggp.cross_fit import assign_folds
 from mipl.baggp.digests import bag_digests
+from mipl.baggp.labelling import class_similarities
 from mipl.baggp.learning import learn
 from mipl.baggp.low_rank import low_rank
 from mipl.baggp.model import Answer, BagModel, Expert, Stacking
@@ -37,6 +39,7 @@ from mipl.compute import free_memory, in_own_thread, seed_of, torch_device
 from mipl.features.auto import choose_features
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.nystrom import KernelMap, LandmarkKernel, principal_map
+from mipl.labelling import LabelOrder, order_to_label, undecided
 from mipl.streams import BagStream
 from mipl.supervision import Supervision
 
@@ -349,6 +352,30 @@ class BagGP(MIPLClassifier):
             return super()._resolve(bags, candidates)
         log_prior = noisy_log_prior(np.where(candidates, 0.0, -np.inf), self.candidate_noise_)
         return softmax(np.log(self._predict_proba(bags)) + log_prior, axis=1)
+
+    def label_order(self, bags: Any, posterior: NDArray[np.float64]) -> LabelOrder:
+        """Order bags by what a person's answer would tell about the labels of all of them, see `mipl.labelling`.
+
+        Parameters
+        ----------
+        bags : MIPLDataset, Bags, list of (n_i, d) arrays, or 3-D array
+            m bags.
+        posterior : (m, q) array
+            Probabilities of their labels, such as `resolve` gives. Beyond 1,500 bags those that are nearly certain
+            follow by their entropy.
+        """
+        checked = self._check_bags(bags)
+        chosen = undecided(posterior, LABELLING_BAGS)
+        if not len(chosen):
+            return order_to_label(posterior)
+        part = checked[chosen]
+        answer, offsets = self._answer(part, self._model())
+        X = self._tensor(self.features_.transform(part.instances))
+        features = torch.cat([self._kernel_map()(rows) for rows in X.split(PREDICTION_ROWS)])
+        variance = torch.tensor(self.coef_variance_, device=X.device)
+        background = self._background_mask(len(self.classes_))
+        alike = class_similarities(features, answer.logits, offsets, variance, posterior[chosen], background)
+        return order_to_label(posterior, [each._replace(bags=chosen[each.bags]) for each in alike])
 
     def _predict_instances(self, bags: Bags) -> NDArray[np.floating[Any]]:
         model = self._model()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mipl import __version__
 from mipl.bags import Bags
-from mipl.certainty import DOUBTFUL
+from mipl.certainty import DOUBTFUL, verdict
 from mipl.errors import DataError, UnavailableError
 from mipl.html_reprs import resolution_html
 from mipl.io.tables import rows_of, write_table
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["Resolution"]
 
 Array = NDArray[Any]
-
-#: Standard errors above zero from which held-out candidate sets count as more probable than by chance.
-_CLEARLY = 2.0
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -164,23 +161,7 @@ class Resolution:
     @property
     def verdict(self) -> str:
         """How far the answers can be trusted, in words."""
-        n, n_outside = int(self.review.sum()), int(self._best_is_outside.sum())
-        look = (
-            f"{n:,} of {len(self):,} bags deserve a second look: their label is less than {DOUBTFUL:.0%} probable"
-            + (f", or not among their candidates ({n_outside:,})." if n_outside else ".")
-            if n
-            else f"Every label is at least {DOUBTFUL:.0%} probable."
-        )
-        if self.label_free is None:
-            return look
-        score, error = self.label_free
-        figures = f"held-out candidate sets were {score:+.2f} ± {error:.2f} nats per bag more probable than by chance"
-        if score > _CLEARLY * error:
-            return f"The instances tell something about the labels ({figures}). {look}"
-        return (
-            f"The instances were NOT found to tell anything about the labels ({figures}): take the answers for guesses "
-            f"within the candidate sets. {look}"
-        )
+        return verdict(len(self), int(self.review.sum()), int(self._best_is_outside.sum()), self.label_free)
 
     def next_to_label(self, k: int = 10) -> list[dict[str, Any]]:
         """The bags that a person should label next, best first: one dictionary each.

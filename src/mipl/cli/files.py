@@ -70,7 +70,7 @@ _OPTIONS: dict[str, Any] = {
         Path | None,
         "--table",
         "File of candidates by bag: one row per bag, one row per answer of a person, or an export of Label Studio "
-        "(.json). Default, for a folder of images: the only table in it.",
+        "(.json). Default: none; for a folder of images the only table in it.",
     ),
     "patch": _option(
         int | None, "--patch", "Side in pixels of the patches that an image is cut into. Default: 32.", _IMAGES

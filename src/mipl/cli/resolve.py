@@ -28,7 +28,7 @@ def resolve(
         typer.Option(
             "--next",
             min=1,
-            help="Print so many bags whose label would teach most, best first, instead of the answers. Default: the answers.",
+            help="Print so many bags whose label would teach most, best first. Default: print the answers.",
         ),
     ] = None,
     report: Annotated[

@@ -112,6 +112,7 @@ class Reading:
         self, files: Sequence[str], quiet: bool, unlabelled: Sequence[Any] | None = None, **options: Any
     ) -> Loaded:
         """Read the data, and say how the columns were taken; options that are None are not given."""
+        from mipl.checking.classes import joined_names
         from mipl.loading import load_with_ids
 
         with working(f"reading {', '.join(files[:3])}", quiet):
@@ -121,6 +122,14 @@ class Reading:
         if not logging.getLogger("mipl").isEnabledFor(logging.INFO):
             for remark in loaded.remarks:
                 say(remark, quiet)
+        if unlabelled is None:
+            joined = joined_names(loaded.dataset.classes.tolist(), self.columns().candidates_sep)
+            if joined is not None:
+                sep, names = joined
+                say(
+                    f"warning: the class {names[0]!r} looks like several; if it is, pass --candidates-sep {sep!r}",
+                    quiet,
+                )
         return loaded
 
 

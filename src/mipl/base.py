@@ -77,7 +77,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         The background class is then a class as any other, and groups are not used.
         """
         if supervision.weights is not None:
-            warn_sets_only(self.name or type(self).__name__, stacklevel=4)
+            warn_sets_only(self.name or type(self).__name__, stacklevel=6)
         if supervision.sample_weight is None:
             self._fit(bags, supervision.candidates)
         else:

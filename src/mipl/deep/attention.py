@@ -105,5 +105,7 @@ class GatedAttention(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         """Scores (n, 1) of hidden vectors (n, L)."""
-        gated = torch.tanh(self.content(h)) * torch.sigmoid(self.gate(h))
+        content = self.content(h)
+        gate = content if self.gate is self.content else self.gate(h)
+        gated = torch.tanh(content) * torch.sigmoid(gate)
         return self.out(torch.relu(self.hidden(gated)))

@@ -93,7 +93,7 @@ def _label_network(n_in: int, sizes: Sequence[int], n_classes: int, generator: t
 
 
 class ProMIPL(DeepMIPL):
-    r"""A probabilistic generative model for multi-instance partial-label learning.
+    r"""A generative model of the labels for multi-instance partial-label learning.
 
     Attention and classifier are those of `MIPLMA`. Beside them, an inference network reads the bag vector z and the
     label weights s and gives each label a probability, :math:`q = \mathrm{sigmoid}(f(z, s)) \odot s`; a relaxed
@@ -171,12 +171,13 @@ class ProMIPL(DeepMIPL):
 
     References
     ----------
-    Y.-F. Yang, W. Tang, M.-L. Zhang. ProMIPL: a probabilistic generative model for multi-instance partial-label
-    learning. ICDM 2024.
+    Y.-F. Yang et al. ProMIPL: a generative probabilistic disambiguation model for multi-instance partial-label
+    learning. ICDM 2024. The title is that of the authors' repository, yangyf22/ProMIPL; the proceedings were not at
+    hand.
     """
 
     name = "ProMIPL"
-    citation = "Yang, Tang, Zhang, ICDM 2024"
+    citation = "Yang et al., ICDM 2024"
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **DeepMIPL._parameter_constraints,
         "attention_size": [Interval(Integral, 1, None, closed="left")],

@@ -91,7 +91,8 @@ def draw(out: Path, figure_file: Path) -> None:
             ax.set_aspect("equal")
         axes[0].set_ylabel("Share of right answers")
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
-        figure.savefig(figure_file, metadata={"Date": None} if figure_file.suffix == ".svg" else {}, dpi=150)
+        dated: dict[str, Any] = {"metadata": {"Date": None}} if figure_file.suffix == ".svg" else {}
+        figure.savefig(figure_file, dpi=150, bbox_inches="tight", **dated)
     errors = [(d, r, *(calibration_error(rows, d, r, m) for m in METHODS)) for d, r in problems]
     print_table("Calibration error, ten bins, one split", ["data", "r", *METHODS], errors)
 
@@ -135,6 +136,6 @@ if __name__ == "__main__":
     parser.add_argument("command", choices=["fit", "draw"])
     parser.add_argument("out", type=Path)
     parser.add_argument("figure", type=Path, nargs="?", default=Path("reliability.svg"))
-    parser.add_argument("--problems", nargs="+", default=["birdsong:3", "sival:3"])
+    parser.add_argument("--problems", nargs="+", default=["birdsong:3"])
     args = parser.parse_args()
     fit(args.out, args.problems) if args.command == "fit" else draw(args.out, args.figure)

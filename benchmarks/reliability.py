@@ -136,6 +136,6 @@ if __name__ == "__main__":
     parser.add_argument("command", choices=["fit", "draw"])
     parser.add_argument("out", type=Path)
     parser.add_argument("figure", type=Path, nargs="?", default=Path("reliability.svg"))
-    parser.add_argument("--problems", nargs="+", default=["birdsong:3"])
+    parser.add_argument("--problems", nargs="+", default=["birdsong:3", "sival:3"])
     args = parser.parse_args()
     fit(args.out, args.problems) if args.command == "fit" else draw(args.out, args.figure)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.gp.exact import Evaluation, ExactEngine, Solve
+from mipl.gp.repeats import Repeats
 
 __all__ = ["CholeskyEngine"]
 
@@ -20,7 +21,7 @@ class CholeskyEngine(ExactEngine):
 
     Parameters
     ----------
-    X, kernel, n_classes, extra_noise, memory_budget, device
+    X, kernel, n_classes, extra_noise, memory_budget, device, repeats
         See `ExactEngine`.
     """
 
@@ -33,6 +34,7 @@ class CholeskyEngine(ExactEngine):
         extra_noise: float,
         memory_budget: float,
         device: torch.device,
+        repeats: Repeats | None = None,
     ) -> None:
         super().__init__(
             X,
@@ -42,6 +44,7 @@ class CholeskyEngine(ExactEngine):
             memory_budget=memory_budget,
             device=device,
             dtype=torch.float64,
+            repeats=repeats,
         )
 
     def _evaluate(self, residual: Tensor, noise: Tensor, *, warm: bool) -> Evaluation:

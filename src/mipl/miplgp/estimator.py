@@ -85,8 +85,8 @@ class MIPLGP(MIPLClassifier):
     engine : {"exact", "low-rank", "auto"}, default="exact"
         Whether the processes have the kernel itself, at a cost that grows with n^2, or its Nyström approximation by
         landmarks, at a cost that grows with n. "low-rank" needs the default kernel. "auto" takes it for more than
-        10 M and M^2 / 50 training instances, M = `n_landmarks`, if the kernel is the default one; `engine_` says what
-        was taken.
+        10 M and M^2 / 50 distinct training instances, M = `n_landmarks`, if the kernel is the default one; `engine_`
+        says what was taken.
     n_landmarks : int, default=500
         Landmarks of the low-rank engine, found by k-means; fewer where there are fewer distinct instances.
     alpha_eps : float, default=1e-4
@@ -115,7 +115,7 @@ class MIPLGP(MIPLClassifier):
         exactly, with a Cholesky factor for each class in every prediction. Up to `cholesky_size` instances it is
         always exact.
     cholesky_size : int, default=500
-        Up to this many training instances, the exact engine solves by Cholesky factors in float64; above, by conjugate
+        Up to this many distinct instances, the exact engine solves by Cholesky factors in float64; above, by conjugate
         gradients. This and the parameters of conjugate gradients below do nothing for the low-rank engine.
     preconditioner_size : int, default=100
         Rank of the preconditioner of conjugate gradients.
@@ -147,7 +147,7 @@ class MIPLGP(MIPLClassifier):
     mean_ : (q + 1,) array
         Constant means of the processes.
     noise_ : (n, q + 1) array
-        Noise variances that prediction conditions on, the learned part included.
+        Noise variances that prediction conditions on, the learned part included; with merged instances, of these.
     solution_ : (n, q + 1) array
         Solutions of the systems, which predict the posterior mean.
     inverse_root_ : (q + 1, n, k) array or None
@@ -155,8 +155,8 @@ class MIPLGP(MIPLClassifier):
     prior_root_ : (M, M) array or None
         Root of the inverse of the landmarks' kernel matrix; None with the exact engine.
     instances_ : (n, d) array
-        The training instances. With the low-rank engine the M landmarks, and `solution_` and `inverse_root_` have a row
-        for each of these.
+        The training instances; equal ones merged where a tenth or more are repeats (`mipl.gp.repeats`). With the
+        low-rank engine the M landmarks. `solution_` and `inverse_root_` have a row for each of these.
     engine_ : {"exact", "low-rank"}
         The engine that was taken.
     kernel_state_ : dict of str to array
@@ -344,7 +344,7 @@ class MIPLGP(MIPLClassifier):
             kernel = copy.deepcopy(self.kernel)
         else:
             kernel = scaled_matern(self.nu, self._start_lengthscale(X), self.outputscale)
-        self.engine_ = choose_engine(len(X), self.n_landmarks, kernel) if self.engine == "auto" else self.engine
+        self.engine_ = choose_engine(X, self.n_landmarks, kernel) if self.engine == "auto" else self.engine
         if self.engine == "auto" and self.verbose:
             print(f"{self.name}: the {self.engine_} engine for {len(X):,} instances", file=sys.stderr)
         if self.engine_ == "low-rank":

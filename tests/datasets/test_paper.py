@@ -224,7 +224,9 @@ def test_the_vectoriser_runs_once_and_a_damaged_cache_is_replaced(
         patch.setattr(newsgroups, "tfidf", None)
         assert mipl.load("newsgroups").equals(before)
     calls = []
-    monkeypatch.setattr(newsgroups, "tfidf", lambda texts, rows: calls.append(1) or np.eye(len(texts), 2, dtype=np.float32))
+    monkeypatch.setattr(
+        newsgroups, "tfidf", lambda texts, rows: calls.append(1) or np.eye(len(texts), 2, dtype=np.float32)
+    )
     content = cached.read_bytes()
     cached.write_bytes(content[:1000])
     newsgroups._features("message", "unit")

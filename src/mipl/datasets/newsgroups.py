@@ -177,7 +177,8 @@ def _features(text: str, rows: str) -> tuple[NDArray[np.float32], NDArray[Any]]:
         raise DataError(f"rows={rows!r}; it must be one of {', '.join(_ROWS)}")
     local = local_file("newsgroups/newsgroups.jsonl.gz", _SHA256)
     source = "scikit-learn" if local is None else _SHA256[:12]
-    cached = cache_folder() / "newsgroups" / f"tfidf-{_PIPELINE}-{text}{'' if rows == 'unit' else '-' + rows}-{source}.npz"
+    kind = text if rows == "unit" else f"{text}-{rows}"
+    cached = cache_folder() / "newsgroups" / f"tfidf-{_PIPELINE}-{kind}-{source}.npz"
     with suppress(OSError, ValueError, EOFError, KeyError, BadZipFile):  # no cache, or a damaged one: compute again
         arrays = read_npz(cached)
         return arrays["X"], arrays["y"]

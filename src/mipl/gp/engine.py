@@ -99,7 +99,8 @@ def exact_engine(
     extra_noise, memory_budget, device
         See `mipl.gp.exact.ExactEngine`.
     cholesky_size : int
-        Up to this many distinct instances a `mipl.gp.cholesky.CholeskyEngine` is built; the other parameters then do nothing.
+        Up to this many distinct instances a `mipl.gp.cholesky.CholeskyEngine` is built; the other parameters then do
+        nothing.
     preconditioner_size, n_probes, cg_tol, max_cg_iter, variance_rank, seed
         See `mipl.gp.conjugate_gradients.ConjugateGradientEngine`.
     """

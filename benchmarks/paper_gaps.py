@@ -2,8 +2,8 @@
 
     MIPL_DATA=... OMP_NUM_THREADS=1 python benchmarks/paper_gaps.py
 
-- LSB-CMM with Mean is worse here. Its prior on the weights (variance 1) suits features that spread by about 1, while the
-  means of bags spread little. Experiment: the embedded bags as z-scores.
+- LSB-CMM with Mean is worse here. Its prior on the weights (variance 1) suits features that spread by about 1, while
+  the means of bags spread little. Experiment: the embedded bags as z-scores.
 - GM-PLL is better here on images, Birdsong and SIVAL. It was re-derived from a description, with ten neighbours that
   vote by reconstruction weights. Experiment: fewer neighbours, down to the nearest one.
 """

@@ -130,14 +130,11 @@ def win_tie_loss_table(results: Results) -> Table:
     notes = results.notes()
     if untested:
         notes.insert(0, f"{untested} comparisons have fewer than two splits in common and are not counted.")
+    header = ["Against", *(f"r={r}" if r is not None else "In total" for r in columns)]
     return Table(
         caption=f"Win/tie/loss counts of {results.suite.reference} against the other methods "
         "(paired t-test, 0.05 level).",
-        header=[
-            "Against",
-            *(f"r={r}" if r is not None else "In total" for r in columns),
-            *(["published"] if theirs else []),
-        ],
+        header=[*header, "published"] if theirs else header,
         rows=rows,
         notes=notes,
     )

@@ -17,8 +17,22 @@ def digits() -> tuple[Any, Any]:
     return mipl.load("digits", r=1, seed=0).split(seed=0)
 
 
-def test_the_low_rank_engine_keeps_the_contract() -> None:
-    check_mipl_estimator(MIPLGP(engine="low-rank", n_landmarks=30, max_iter=10))
+@pytest.mark.parametrize("engine", ["low-rank", "hybrid"])
+def test_the_engines_with_landmarks_keep_the_contract(engine: str) -> None:
+    check_mipl_estimator(MIPLGP(engine=engine, n_landmarks=30, max_iter=10))
+
+
+def test_the_hybrid_engine_forgets_less_than_landmarks_do(digits: Any) -> None:
+    train, test = digits
+    params: dict[str, Any] = {"max_iter": 20, "n_landmarks": 20, "sampling": "mean"}
+    exact, low, hybrid = (
+        MIPLGP(engine=engine, **params).fit(train.bags, train.candidates) for engine in ("exact", "low-rank", "hybrid")
+    )
+    assert len(hybrid.instances_) == train.bags.n_instances
+    assert hybrid.lengthscale_ == low.lengthscale_ != exact.lengthscale_
+    answers = exact.predict(test.bags)
+    same = [np.mean(model.predict(test.bags) == answers) for model in (low, hybrid)]
+    assert same[1] > same[0]
 
 
 @pytest.mark.parametrize("disambiguation", ["released", "bag"])
@@ -49,8 +63,9 @@ def test_auto_says_what_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
         np.testing.assert_array_equal(model.predict_proba(bags), same.predict_proba(bags))
 
 
+@pytest.mark.parametrize("engine", ["exact", "low-rank", "hybrid"])
 @pytest.mark.parametrize("data", ["duplicates", "constant", "far"])
-def test_degenerate_instances_give_finite_probabilities(data: str) -> None:
+def test_degenerate_instances_give_finite_probabilities(data: str, engine: str) -> None:
     bags, candidates, _ = small_problem()
     X = bags.instances
     degenerate = {
@@ -59,6 +74,6 @@ def test_degenerate_instances_give_finite_probabilities(data: str) -> None:
         "far": np.round(X) * 1e6,
     }[data]
     changed = mipl.Bags(degenerate, bags.offsets)
-    model = MIPLGP(engine="low-rank", max_iter=5).fit(changed, candidates)
+    model = MIPLGP(engine=engine, max_iter=5).fit(changed, candidates)
     for sampling in ("marginal", "joint", "mean"):
         assert np.isfinite(model.set_params(sampling=sampling).predict_proba(changed)).all()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mipl.gp.cholesky import CholeskyEngine
 from mipl.gp.conjugate_gradients import ConjugateGradientEngine
-from mipl.gp.exact import Conditioned, Evidence
+from mipl.gp.exact import Conditioned, Evidence, ExactEngine
 from mipl.gp.kernels import is_scaled_matern
 from mipl.gp.repeats import find_repeats
 
@@ -85,7 +85,7 @@ def exact_engine(
     memory_budget: float,
     seed: int,
     device: torch.device,
-) -> Engine:
+) -> ExactEngine:
     """Build the exact engine: Cholesky factors up to `cholesky_size` distinct instances, conjugate gradients above.
 
     Parameters

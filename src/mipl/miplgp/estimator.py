@@ -20,6 +20,8 @@ from mipl.compute import limit_threads, seed_of, torch_device
 from mipl.errors import ParameterError
 from mipl.gp.dirichlet import dirichlet_targets
 from mipl.gp.engine import Engine, choose_engine, exact_engine
+from mipl.gp.exact import ExactEngine
+from mipl.gp.hybrid import HybridEngine
 from mipl.gp.kernels import is_scaled_matern, scaled_matern
 from mipl.gp.landmarks import median_distance
 from mipl.gp.low_rank import LowRankEngine
@@ -82,13 +84,14 @@ class MIPLGP(MIPLClassifier):
         The classes over which a bag's class probabilities are normalised, see above.
     sampling : {"marginal", "joint", "mean"}, default="marginal"
         How latent values are drawn in prediction, see above.
-    engine : {"exact", "low-rank", "auto"}, default="exact"
+    engine : {"exact", "low-rank", "hybrid", "auto"}, default="exact"
         Whether the processes have the kernel itself, at a cost that grows with n^2, or its Nyström approximation by
-        landmarks, at a cost that grows with n. "low-rank" needs the default kernel. "auto" takes it for more than
+        landmarks, at a cost that grows with n, which needs the default kernel; "hybrid" learns with landmarks and
+        conditions on all instances, as "exact" does, once. "auto" takes "low-rank" for more than
         10 M and M^2 / 50 distinct training instances, M = `n_landmarks`, if the kernel is the default one; `engine_`
         says what was taken.
     n_landmarks : int, default=500
-        Landmarks of the low-rank engine, found by k-means; fewer where there are fewer distinct instances.
+        Landmarks of "low-rank" and "hybrid", found by k-means; fewer where there are fewer distinct instances.
     alpha_eps : float, default=1e-4
         Dirichlet parameter of a label without weight.
     kernel : gpytorch.kernels.Kernel, default=None
@@ -157,7 +160,7 @@ class MIPLGP(MIPLClassifier):
     instances_ : (n, d) array
         The training instances; equal ones merged where a tenth or more are repeats (`mipl.gp.repeats`). With the
         low-rank engine the M landmarks. `solution_` and `inverse_root_` have a row for each of these.
-    engine_ : {"exact", "low-rank"}
+    engine_ : {"exact", "low-rank", "hybrid"}
         The engine that was taken.
     kernel_state_ : dict of str to array
         All parameters of the kernel.
@@ -194,7 +197,7 @@ class MIPLGP(MIPLClassifier):
         "disambiguation": [StrOptions(set(DISAMBIGUATIONS))],
         "normalize_over": [StrOptions({"classes", "augmented"})],
         "sampling": [StrOptions({"marginal", "joint", "mean"})],
-        "engine": [StrOptions({"exact", "low-rank", "auto"})],
+        "engine": [StrOptions({"exact", "low-rank", "hybrid", "auto"})],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
         "alpha_eps": [Interval(Real, 0, None, closed="neither")],
         "kernel": [Kernel, None],
@@ -347,31 +350,25 @@ class MIPLGP(MIPLClassifier):
         self.engine_ = choose_engine(X, self.n_landmarks, kernel) if self.engine == "auto" else self.engine
         if self.engine == "auto" and self.verbose:
             print(f"{self.name}: the {self.engine_} engine for {len(X):,} instances", file=sys.stderr)
-        if self.engine_ == "low-rank":
-            return LowRankEngine(
-                X,
-                kernel,
-                n_classes,
-                n_landmarks=self.n_landmarks,
-                extra_noise=self.extra_noise,
-                seed=self.seed_,
-                device=torch_device(self.device),
-            )
-        return exact_engine(
+
+        def build_exact(kernel: Kernel) -> ExactEngine:
+            names = ("extra_noise", "cholesky_size", "preconditioner_size", "n_probes", "cg_tol", "max_cg_iter",
+                     "variance_rank", "memory_budget")  # fmt: skip
+            settings = {name: getattr(self, name) for name in names}
+            return exact_engine(X, kernel, n_classes, **settings, seed=self.seed_, device=torch_device(self.device))
+
+        if self.engine_ == "exact":
+            return build_exact(kernel)
+        low_rank = LowRankEngine(
             X,
             kernel,
             n_classes,
+            n_landmarks=self.n_landmarks,
             extra_noise=self.extra_noise,
-            cholesky_size=self.cholesky_size,
-            preconditioner_size=self.preconditioner_size,
-            n_probes=self.n_probes,
-            cg_tol=self.cg_tol,
-            max_cg_iter=self.max_cg_iter,
-            variance_rank=self.variance_rank,
-            memory_budget=self.memory_budget,
             seed=self.seed_,
             device=torch_device(self.device),
         )
+        return low_rank if self.engine_ == "low-rank" else HybridEngine(low_rank, build_exact)
 
     def _start_lengthscale(self, X: NDArray[np.float32]) -> float:
         if self.lengthscale == "median":

@@ -9,7 +9,9 @@ import pytest
 
 import mipl
 from mipl.checks import check_mipl_estimator, small_problem
+from mipl.miplgp import estimator
 from mipl.miplgp.estimator import MIPLGP
+from mipl.miplgp.learning_rows import learning_rows
 
 
 @pytest.fixture(scope="module")
@@ -17,22 +19,25 @@ def digits() -> tuple[Any, Any]:
     return mipl.load("digits", r=1, seed=0).split(seed=0)
 
 
-@pytest.mark.parametrize("engine", ["low-rank", "hybrid"])
-def test_the_engines_with_landmarks_keep_the_contract(engine: str) -> None:
+@pytest.mark.parametrize("engine", ["low-rank", "subset"])
+def test_the_engines_for_many_instances_keep_the_contract(engine: str) -> None:
     check_mipl_estimator(MIPLGP(engine=engine, n_landmarks=30, max_iter=10))
 
 
-def test_the_hybrid_engine_forgets_less_than_landmarks_do(digits: Any) -> None:
+def test_the_subset_engine_learns_from_some_bags_and_conditions_on_all(
+    digits: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     train, test = digits
-    params: dict[str, Any] = {"max_iter": 20, "n_landmarks": 20, "sampling": "mean"}
-    exact, low, hybrid = (
-        MIPLGP(engine=engine, **params).fit(train.bags, train.candidates) for engine in ("exact", "low-rank", "hybrid")
-    )
-    assert len(hybrid.instances_) == train.bags.n_instances
-    assert hybrid.lengthscale_ == low.lengthscale_ != exact.lengthscale_
-    answers = exact.predict(test.bags)
-    same = [np.mean(model.predict(test.bags) == answers) for model in (low, hybrid)]
-    assert same[1] > same[0]
+    monkeypatch.setattr(estimator, "learning_rows", lambda bags, seed: learning_rows(bags, seed, 200))
+    params: dict[str, Any] = {"max_iter": 20, "sampling": "mean"}
+    subset, exact = (MIPLGP(engine=name, **params).fit(train.bags, train.candidates) for name in ("subset", "exact"))
+    chosen = np.unique(train.bags.bag_of_instance[learning_rows(train.bags, 0, 200)])
+    part = MIPLGP(**params).fit(train.bags[chosen], train.candidates[chosen])
+    np.testing.assert_allclose(subset.mean_, part.mean_, atol=1e-3)
+    assert subset.lengthscale_ == pytest.approx(part.lengthscale_, rel=1e-3)
+    assert len(subset.instances_) == train.bags.n_instances
+    answers = [model.predict(test.bags) for model in (exact, part, subset)]
+    assert np.mean(answers[2] == answers[0]) > np.mean(answers[1] == answers[0])
 
 
 @pytest.mark.parametrize("disambiguation", ["released", "bag"])
@@ -63,7 +68,7 @@ def test_auto_says_what_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
         np.testing.assert_array_equal(model.predict_proba(bags), same.predict_proba(bags))
 
 
-@pytest.mark.parametrize("engine", ["exact", "low-rank", "hybrid"])
+@pytest.mark.parametrize("engine", ["exact", "low-rank", "subset"])
 @pytest.mark.parametrize("data", ["duplicates", "constant", "far"])
 def test_degenerate_instances_give_finite_probabilities(data: str, engine: str) -> None:
     bags, candidates, _ = small_problem()

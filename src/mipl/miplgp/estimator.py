@@ -21,14 +21,15 @@ from mipl.errors import ParameterError
 from mipl.gp.dirichlet import dirichlet_targets
 from mipl.gp.engine import Engine, choose_engine, exact_engine
 from mipl.gp.exact import ExactEngine
-from mipl.gp.hybrid import HybridEngine
 from mipl.gp.kernels import is_scaled_matern, scaled_matern
 from mipl.gp.landmarks import median_distance
 from mipl.gp.low_rank import LowRankEngine
 from mipl.gp.matern import NUS
 from mipl.gp.posterior import Posterior, PosteriorState
+from mipl.gp.subset import SubsetEngine
 from mipl.miplgp.convergence import warn_of_residuals
 from mipl.miplgp.disambiguation import DISAMBIGUATIONS, initial_weights
+from mipl.miplgp.learning_rows import learning_rows
 from mipl.miplgp.presets import paper_settings
 from mipl.miplgp.sampling import sampled_probabilities
 from mipl.progress import track
@@ -84,14 +85,14 @@ class MIPLGP(MIPLClassifier):
         The classes over which a bag's class probabilities are normalised, see above.
     sampling : {"marginal", "joint", "mean"}, default="marginal"
         How latent values are drawn in prediction, see above.
-    engine : {"exact", "low-rank", "hybrid", "auto"}, default="exact"
+    engine : {"exact", "subset", "low-rank", "auto"}, default="exact"
         Whether the processes have the kernel itself, at a cost that grows with n^2, or its Nyström approximation by
-        landmarks, at a cost that grows with n, which needs the default kernel; "hybrid" learns with landmarks and
-        conditions on all instances, as "exact" does, once. "auto" takes "low-rank" for more than
+        landmarks, at a cost that grows with n, which needs the default kernel. "subset" is exact, but learns from
+        bags with 6,000 instances, for "released" and "uniform" weights. "auto" takes "low-rank" for more than
         10 M and M^2 / 50 distinct training instances, M = `n_landmarks`, if the kernel is the default one; `engine_`
         says what was taken.
     n_landmarks : int, default=500
-        Landmarks of "low-rank" and "hybrid", found by k-means; fewer where there are fewer distinct instances.
+        Landmarks of the low-rank engine, found by k-means; fewer where there are fewer distinct instances.
     alpha_eps : float, default=1e-4
         Dirichlet parameter of a label without weight.
     kernel : gpytorch.kernels.Kernel, default=None
@@ -160,7 +161,7 @@ class MIPLGP(MIPLClassifier):
     instances_ : (n, d) array
         The training instances; equal ones merged where a tenth or more are repeats (`mipl.gp.repeats`). With the
         low-rank engine the M landmarks. `solution_` and `inverse_root_` have a row for each of these.
-    engine_ : {"exact", "low-rank", "hybrid"}
+    engine_ : {"exact", "subset", "low-rank"}
         The engine that was taken.
     kernel_state_ : dict of str to array
         All parameters of the kernel.
@@ -197,7 +198,7 @@ class MIPLGP(MIPLClassifier):
         "disambiguation": [StrOptions(set(DISAMBIGUATIONS))],
         "normalize_over": [StrOptions({"classes", "augmented"})],
         "sampling": [StrOptions({"marginal", "joint", "mean"})],
-        "engine": [StrOptions({"exact", "low-rank", "hybrid", "auto"})],
+        "engine": [StrOptions({"exact", "subset", "low-rank", "auto"})],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
         "alpha_eps": [Interval(Real, 0, None, closed="neither")],
         "kernel": [Kernel, None],
@@ -304,10 +305,12 @@ class MIPLGP(MIPLClassifier):
     def _fit(self, bags: Bags, candidates: NDArray[np.bool_]) -> None:
         if self.disambiguation == "bag" and not self.augment:
             raise ParameterError('disambiguation="bag" needs the negative class; pass augment=True')
+        if self.engine == "subset" and self.disambiguation in ("softmax", "bag"):
+            raise ParameterError(f'engine="subset" has no posterior for {self.disambiguation!r}; use engine="exact"')
         mask = augment_candidates(candidates) if self.augment else candidates
         self.seed_ = seed_of(self.random_state)
         with limit_threads(bags.n_instances, one_thread_up_to=_ONE_THREAD):
-            self._learn(bags, mask, self._engine(bags.instances, n_classes=mask.shape[1]))
+            self._learn(bags, mask, self._engine(bags, n_classes=mask.shape[1]))
 
     def _learn(self, bags: Bags, mask: NDArray[np.bool_], engine: Engine) -> None:
         """Train the engine and disambiguate the candidates (m, C) in turn, then condition it for prediction."""
@@ -342,7 +345,8 @@ class MIPLGP(MIPLClassifier):
         self.cg_residuals_ = np.array([*residuals, found.residual])
         self.n_iter_ = len(losses)
 
-    def _engine(self, X: NDArray[np.float32], n_classes: int) -> Engine:
+    def _engine(self, bags: Bags, n_classes: int) -> Engine:
+        X = bags.instances
         if self.kernel is not None:
             kernel = copy.deepcopy(self.kernel)
         else:
@@ -350,25 +354,20 @@ class MIPLGP(MIPLClassifier):
         self.engine_ = choose_engine(X, self.n_landmarks, kernel) if self.engine == "auto" else self.engine
         if self.engine == "auto" and self.verbose:
             print(f"{self.name}: the {self.engine_} engine for {len(X):,} instances", file=sys.stderr)
+        seed, device = self.seed_, torch_device(self.device)
+        if self.engine_ == "low-rank":
+            options: dict[str, Any] = {"n_landmarks": self.n_landmarks, "extra_noise": self.extra_noise}
+            return LowRankEngine(X, kernel, n_classes, **options, seed=seed, device=device)
 
-        def build_exact(kernel: Kernel) -> ExactEngine:
+        def build_exact(rows: NDArray[np.floating], kernel: Kernel) -> ExactEngine:
             names = ("extra_noise", "cholesky_size", "preconditioner_size", "n_probes", "cg_tol", "max_cg_iter",
                      "variance_rank", "memory_budget")  # fmt: skip
             settings = {name: getattr(self, name) for name in names}
-            return exact_engine(X, kernel, n_classes, **settings, seed=self.seed_, device=torch_device(self.device))
+            return exact_engine(rows, kernel, n_classes, **settings, seed=seed, device=device)
 
-        if self.engine_ == "exact":
-            return build_exact(kernel)
-        low_rank = LowRankEngine(
-            X,
-            kernel,
-            n_classes,
-            n_landmarks=self.n_landmarks,
-            extra_noise=self.extra_noise,
-            seed=self.seed_,
-            device=torch_device(self.device),
-        )
-        return low_rank if self.engine_ == "low-rank" else HybridEngine(low_rank, build_exact)
+        if self.engine_ == "subset":
+            return SubsetEngine(build_exact, X, kernel, learning_rows(bags, seed))
+        return build_exact(X, kernel)
 
     def _start_lengthscale(self, X: NDArray[np.float32]) -> float:
         if self.lengthscale == "median":

@@ -106,7 +106,7 @@ def exact_engine(
     """
     repeats = find_repeats(X)
     rows = X if repeats is None else X[repeats.first]
-    if len(rows) <= cholesky_size:
+    if len(rows) <= max(cholesky_size, 1):  # Lanczos steps need two rows
         return CholeskyEngine(
             rows,
             kernel,

@@ -27,7 +27,7 @@ from torch import Tensor
 
 __all__ = ["Merged", "Repeats", "expand", "find_repeats", "merge"]
 
-# Rows are merged where there are at most this many distinct ones among them; less than that gains nothing.
+# Rows are merged where at most this share of them is distinct: fewer repeats gain nothing.
 MOST_DISTINCT = 0.9
 
 
@@ -65,7 +65,7 @@ class Merged(NamedTuple):
 
 
 def find_repeats(X: NDArray[np.floating]) -> Repeats | None:
-    """Find equal rows of X (n, d); None where nine in ten or more are distinct.
+    """Find equal rows of X (n, d); None where more than nine in ten are distinct.
 
     >>> find_repeats(np.array([[1.0, 0.0], [0.0, 2.0], [1.0, -0.0]]))
     Repeats(first=array([0, 1]), distinct=array([0, 1, 0]))

@@ -125,7 +125,7 @@ def test_a_full_disk_ends_in_a_clear_error_and_keeps_what_was_finished(tmp_path)
         finish(0, "small")
         pages = store._db.execute("PRAGMA page_count").fetchone()[0]
         store._db.execute(f"PRAGMA max_page_count = {pages}")  # SQLite's own way to have no room left
-        with pytest.raises(UnavailableError, match="cannot write results to .*s.sqlite: database or disk is full"):
+        with pytest.raises(UnavailableError, match=r"cannot write results to .*s\.sqlite: database or disk is full"):
             finish(1, "large" * 100_000)
         with store.transaction():  # and the store can still be used
             assert store.claim(cell(0)) == "settled"

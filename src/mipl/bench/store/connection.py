@@ -15,7 +15,8 @@ __all__ = ["connect", "connect_reader", "is_writable"]
 
 def is_writable(path: Path) -> bool:
     """Whether a store can be opened to be written: SQLite also makes files beside it."""
-    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    effective = os.access in os.supports_effective_ids
+    return all(os.access(place, os.W_OK, effective_ids=effective) for place in (path, path.parent))
 
 
 def connect(path: Path) -> sqlite3.Connection:

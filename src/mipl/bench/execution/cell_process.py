@@ -84,6 +84,8 @@ class CellProcess:
         self.limits = limits or Limits()
         self._process: subprocess.Popen[bytes] | None = None
         self._has_group = False
+        self._reader: MessageReader
+        self._memory: TreeMemory
         self._log: Any = None
         self._closed = False
 

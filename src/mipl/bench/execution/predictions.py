@@ -85,6 +85,6 @@ def checked_numbers(numbers: Any, shape: tuple[int, int], source: str) -> NDArra
     return given
 
 
-def _others(wrong: NDArray[np.bool_]) -> str:
-    more = int(wrong.sum()) - 1
+def _others(wrong: Any) -> str:
+    more = int(np.sum(wrong)) - 1
     return f" and {more} more" if more else ""

@@ -23,6 +23,17 @@ lint: $(STAMP)  ## style and types
 	$(RUN)/ruff format --check .
 	$(RUN)/mypy
 
+# In an environment of its own, with the lowest version of each dependency that pyproject.toml allows.
+.PHONY: test-lowest
+LOWEST       := .venv-lowest
+LOWEST_TESTS := tests/test_lowest_versions.py tests/test_estimators.py tests/test_persistence.py tests/io/test_formats.py \
+                tests/cli/test_demo.py tests/bench/analysis tests/bench/store
+
+test-lowest:  ## methods, files, the demo and the bench's store with the lowest versions
+	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --requirement constraints-lowest.txt --editable .
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -q $(LOWEST_TESTS)
+
 # What things cost, in minutes each; those that read raw data run where MIPL_DATA is set.
 BENCHES := "bags" "bench_overhead" "pll scale solvers" "flagship_speed predict"
 ifdef MIPL_DATA
@@ -41,4 +52,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mipl import __version__
 from mipl.bags import Bags
-from mipl.errors import DataError
+from mipl.errors import DataError, UnavailableError
 from mipl.io.atomic import atomic_path
 from mipl.persistence_migrations import migrate
 
@@ -55,6 +55,8 @@ def save_model(model: BaseEstimator, path: str | Path) -> Path:
         If the model is not fitted.
     DataError
         If an attribute cannot be written without pickle; the message names it.
+    UnavailableError
+        If the file cannot be written, as on a full disk.
     """
     check_is_fitted(model, "classes_")
     arrays: Arrays = {}
@@ -64,7 +66,10 @@ def save_model(model: BaseEstimator, path: str | Path) -> Path:
     )
     metadata = {"mipl_format": str(FORMAT), "mipl_model": header, "sha256": _digest(header, arrays)}
     with atomic_path(path) as temporary:
-        save_file(arrays, temporary, metadata)
+        try:
+            save_file(arrays, temporary, metadata)
+        except SafetensorError as error:
+            raise UnavailableError(f"cannot write {path}: {error}") from error
     return Path(path)
 
 

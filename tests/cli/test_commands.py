@@ -158,7 +158,7 @@ def test_the_exit_codes_are_in_the_help_and_in_the_documentation(run, monkeypatc
     monkeypatch.setenv("COLUMNS", "300")
     told = run("-h").stdout
     page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
-    for code in ("0", "1", "2", "130"):
+    for code in ("0", "1", "2", "130", "143"):
         assert re.search(rf"[:;] {code} [a-z']", told)
         assert f"\n| {code} |" in page
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import stat
 import time
 
 import numpy as np
@@ -124,3 +126,107 @@ class Threads(Constant):
 class WrongShape(Constant):
     def predict(self, bags):
         return np.zeros((len(bags), 1))
+
+
+class WritesToPipes(Constant):
+    """Writes `words` to every pipe of its process that is open for writing, as a stray print or C library may."""
+
+    def __init__(self, *, words: str = "stray", **params) -> None:
+        super().__init__(**params)
+        self.words = words
+
+    def _work(self):
+        for descriptor in map(int, os.listdir("/proc/self/fd")):
+            try:
+                if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+                    os.write(descriptor, self.words.encode())
+            except OSError:
+                continue
+
+
+class ForksAndRaises(Constant):
+    """Forks a child that raises, as a worker of a pool does whose code has an error."""
+
+    def _work(self):
+        child = os.fork()
+        if child == 0:
+            raise RuntimeError("in the child")
+        os.waitpid(child, 0)
+
+
+class LeavesAnswerBehind(Constant):
+    """Leaves a process behind that answers for this cell while a later one runs: a perfect score."""
+
+    def _work(self):
+        if os.fork() == 0:
+            time.sleep(1.0)  # the next cell has begun
+            raise RuntimeError("late")
+
+
+class Answers(Constant):
+    """Predicts what `answer` names, which is no class of any bag."""
+
+    def __init__(self, *, answer: str, **params) -> None:
+        super().__init__(**params)
+        self.answer = answer
+
+    def predict(self, bags):
+        m = len(bags)
+        return {
+            "nan": np.full(m, np.nan),
+            "none": [None] * m,
+            "short": np.zeros(m - 1, dtype=int),
+            "negative": np.full(m, -1),
+            "beyond": np.full(m, 2),
+            "names": np.array(["owl"] * m),
+            "half": np.full(m, 0.5),
+        }[self.answer]
+
+
+class NaNProbabilities(Tunable):
+    def predict_proba(self, bags):
+        return np.where(np.arange(len(bags))[:, None] == 1, np.nan, super().predict_proba(bags))
+
+
+class UnspeakableError(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+class FailsWith(Constant):
+    """Fails with the error that `label` names."""
+
+    def fit(self, bags, candidates):
+        if self.label == "surrogate":
+            raise ValueError("cannot read owl\udcff.wav")
+        raise UnspeakableError
+
+
+class SlowToMake(Constant):
+    def __init__(self, **params) -> None:
+        super().__init__(**params)
+        time.sleep(600)
+
+
+class ChildrenEat(Constant):
+    """Four children of 150 MiB each, which the process itself does not hold."""
+
+    def _work(self):
+        for _ in range(4):
+            if os.fork() == 0:
+                eaten = np.ones(150 * 2**17)
+                time.sleep(600)
+                os._exit(int(eaten[0]))
+        time.sleep(600)
+
+
+class HoldsTheLock(Constant):
+    """Never lets another thread of its process run, and has a child that it forked."""
+
+    def _work(self):
+        if os.fork() == 0:
+            with open(f"{self.log}.started", "a") as file:
+                file.write(f"{self.label} {self.random_state} {os.getpid()}\n")
+            time.sleep(600)
+            os._exit(0)
+        ctypes.PyDLL(None).sleep(600)

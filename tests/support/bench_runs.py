@@ -87,7 +87,8 @@ def fits(log):
 def workers(log):
     """The processes that have started a fit."""
     started = Path(f"{log}.started")
-    return {int(line.split()[2]) for line in started.read_text().splitlines()} if started.exists() else set()
+    lines = started.read_text().rpartition("\n")[0] if started.exists() else ""  # the last one may be half written
+    return {int(line.split()[-1]) for line in lines.splitlines()}
 
 
 def is_alive(pid):

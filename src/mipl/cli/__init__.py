@@ -15,20 +15,22 @@ from mipl import __version__
 from mipl.cli import bench, check, data, demo, explain, fit, info, methods, predict, resolve
 from mipl.cli.output import say, say_error
 from mipl.errors import MIPLError
+from mipl.stopping import exit_code, stoppable
 from mipl.visible_text import visible
 
 __all__ = ["app", "main"]
 
 
 class _Stoppable(TyperGroup):
-    """Commands that Ctrl-C ends with one line and code 130, as a shell expects."""
+    """Commands that Ctrl-C and SIGTERM end with one line and the code that a shell expects."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
+            with stoppable():
+                return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
             say("mipl: stopped")
-            raise typer.Exit(130) from None
+            raise typer.Exit(exit_code(stop)) from None
 
 
 def _lines(*lines: str) -> str:
@@ -45,7 +47,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=_lines(
         "Exit codes: 0 done; 1 'mipl check' found problems that stop a fit, or cells of 'mipl bench run' failed; 2 "
-        "wrong options, data or files, in one line on standard error; 130 stopped by Ctrl-C.",
+        "wrong options, data or files, in one line on standard error; 130 stopped by Ctrl-C; 143 stopped by SIGTERM.",
         "A first look: mipl demo. Your own files: mipl check FILE, then mipl resolve FILE --out labels.csv.",
     ),
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mipl.cli.output import JsonOption, QuietOption, print_json, print_lines, say
+from mipl.stopping import exit_code
 
 if TYPE_CHECKING:
     from mipl.bench import Suite
@@ -95,9 +96,9 @@ def run_command(
             missing_scores=missing_scores,
             display=SilentDisplay() if quiet or json else display_for(sys.stderr.isatty()),
         )
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         say(f"stopped; what has finished is in {store}, and the same command goes on from there")
-        raise typer.Exit(130) from None
+        raise typer.Exit(exit_code(stop)) from None
     if json:
         print_json({"suite": chosen.name, "cells": len(chosen.cells()), "failed": failed, "store": str(store)})
     raise typer.Exit(1 if failed else 0)

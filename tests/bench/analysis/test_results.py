@@ -26,3 +26,18 @@ def test_the_newest_code_counts_and_a_mixture_is_said():
     assert {place.split: r.outcome.scores["accuracy"] for place, r in results.done.items()} == {0: 0.9, 1: 0.1}
     assert any("more than one version of the code" in note for note in results.notes())
     assert "3 results were made by another version of the code" in status(results)
+
+
+def test_the_latest_run_counts_although_a_clock_was_set_back():
+    chosen = suite(splits=1, r=[1])
+    (place, cell), *_ = chosen.cells().items()
+
+    def made(code, run, finished, accuracy):
+        return Record(replace(cell, code=code), "done", run, 0.0, finished, Outcome(scores={"accuracy": accuracy}))
+
+    def counts(*records):
+        return [Results(chosen, given).done[place].outcome.scores["accuracy"] for given in (records, records[::-1])]
+
+    assert counts(made("older", 1, 9e9, 0.1), made("old", 2, 1.0, 0.2)) == [0.2, 0.2]
+    # What the code at hand made counts before all others.
+    assert counts(made(cell.code, 1, 1.0, 0.3), made("other", 2, 2.0, 0.4)) == [0.3, 0.3]

@@ -26,7 +26,7 @@ def test_t_test_equals_a_hand_calculation():
     assert compare(b, a).verdict == "loss"
 
 
-@given(st.lists(st.tuples(st.integers(0, 250), st.integers(0, 250)), min_size=2, max_size=10))
+@given(st.lists(st.tuples(st.integers(0, 250), st.integers(0, 250)), min_size=3, max_size=10))
 def test_t_test_equals_scipy_wherever_differences_vary(counts):
     a, b = np.array(counts).T / 250
     result = compare(by_split(*a), by_split(*b))
@@ -55,8 +55,10 @@ def test_only_common_splits_are_paired():
     assert compare(reference, other).n == 3
 
 
-@pytest.mark.parametrize(("a", "b"), [({}, {}), ({0: 0.5}, {0: 0.1}), ({0: 0.5, 1: 0.6}, {1: 0.1, 2: 0.2})])
-def test_fewer_than_two_common_splits_are_not_tested(a, b):
+@pytest.mark.parametrize(
+    ("a", "b"), [({}, {}), ({0: 0.5}, {0: 0.1}), ({0: 0.5, 1: 0.6, 3: 0.7}, {1: 0.4, 2: 0.2, 3: 0.5})]
+)
+def test_fewer_than_three_common_splits_are_not_tested(a, b):
     result = compare(a, b)
     assert result.verdict == "untested"
     assert math.isnan(result.p)

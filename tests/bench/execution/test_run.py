@@ -26,6 +26,7 @@ from mipl.bench import Store, Suite, run
 from mipl.bench.analysis import Results
 from mipl.bench.store import import_results, read_records
 from mipl.bench.store.csv_file import write_csv
+from mipl.errors import DataError
 from mipl.scoring import log_loss
 
 # -------------------------------------------------------------------- the protocol
@@ -148,6 +149,22 @@ def test_blas_threads_are_divided_among_the_jobs(tmp_path, bags, monkeypatch):
     assert record.outcome.threads == 3
 
 
+def test_what_cannot_run_is_found_before_the_first_cell(tmp_path, bags):
+    store, log = tmp_path / "s.sqlite", tmp_path / "log"
+    broken = tmp_path / "broken.npz"
+    broken.write_bytes(bags.read_bytes()[:100])
+    bad = ["no_such_module:Any", {"method": "SURE", "params": {"lam": -1}}]
+    suite = Suite(methods=[*methods("Constant", log=str(log)), *bad], datasets=[bags, broken], splits=2)
+    with pytest.raises(DataError, match="nothing was run") as told:
+        run(suite, store)
+    for reason in ("No module named 'no_such_module'", "The 'lam' parameter of SURE", str(broken)):
+        assert reason in str(told.value)
+    assert "\n" not in str(told.value)
+    assert not log.exists()
+    assert read_records(store) == []
+    assert run(suite.select(methods=["a"], datasets=[str(bags)]), store) == 0
+
+
 # -------------------------------------------------------------------- kills
 
 
@@ -193,6 +210,19 @@ def test_a_killed_worker_costs_no_result(tmp_path, bags):
     assert fits(log) == dict.fromkeys(every, 1)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has died")
+def test_a_fit_that_holds_the_lock_dies_with_its_killed_run_and_so_do_its_children(tmp_path, bags):
+    suite, log = write_suite(tmp_path, bags, "a", splits=1, name="HoldsTheLock")
+    process = start_run(suite, tmp_path / "s.sqlite")
+    wait_for(lambda: len(workers(log)) == 2, process)
+    process.kill()
+    process.wait()
+    limit = time.monotonic() + PATIENCE
+    while any(is_alive(pid) for pid in workers(log)):
+        assert time.monotonic() < limit, "the fit or its child lives on"
+        time.sleep(0.02)
+
+
 def test_concurrent_runs_share_the_work(tmp_path, bags):
     store = tmp_path / "s.sqlite"
     suite, log = write_suite(tmp_path, bags, "abc", splits=8, seconds=0.05)
@@ -235,15 +265,17 @@ def test_kills_at_many_moments_never_lose_or_repeat_a_finished_cell(tmp_path, ba
     assert finished.keys() == {(label, split) for label in "abcdefgh" for split in range(20)}
 
 
-def test_an_interrupted_run_gives_its_claims_back_and_says_how_to_go_on(tmp_path, bags):
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_run_gives_its_claims_back_and_says_how_to_go_on(tmp_path, bags, signum, code):
     store, gate = tmp_path / "s.sqlite", tmp_path / "gate"
     suite, _ = write_suite(tmp_path, bags, "a", splits=3, name="Gated", gate=str(gate), free=1)
     process = start_run(suite, store)
     wait_for(lambda: len(done_cells(store)) == 1, process)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signum)
     _, said = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130
-    assert "the same command goes on" in said
+    assert process.returncode == code
+    assert "the same command goes on" in said.splitlines()[-1]
+    assert "Traceback" not in said
     with sqlite3.connect(store) as db:
         assert db.execute("SELECT count(*) FROM claims").fetchone() == (0,)
 

@@ -43,14 +43,14 @@ def test_missing_and_unequal_splits_are_handled_and_said():
         assert figure in text
     for note in (
         "fewer than 4",
-        "fewer than two splits in common",
+        "fewer than three splits in common",
         "no finished split",
         "9 of 24 cells have not been run",
     ):
         assert note in text
     counts = win_tie_loss_table(results)
     assert counts.rows[-1].entries[-1].value == (0, 2, 0)
-    assert "1 comparisons have fewer than two splits in common" in counts.notes[0]
+    assert "1 comparisons have fewer than three splits in common" in counts.notes[0]
 
 
 def test_win_tie_loss_counts_are_by_r_and_in_total_with_groups_joined():

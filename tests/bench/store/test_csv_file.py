@@ -25,10 +25,10 @@ cells = st.builds(
 )
 
 
-@given(st.lists(st.tuples(cells, scores, st.none() | st.floats(0, 1e6)), max_size=4))
+@given(st.lists(st.tuples(cells, scores, st.none() | st.floats(0, 1e6), st.integers(0, 99)), max_size=4))
 def test_what_is_written_is_read_back(tmp_path_factory, made):
     file = tmp_path_factory.mktemp("csv") / "results.csv"
-    records = [Record(c, "done", 0, 0.0, 5.0, Outcome(scores=s, fit_cpu_seconds=t)) for c, s, t in made]
+    records = [Record(c, "done", run, 0.0, 5.0, Outcome(scores=s, fit_cpu_seconds=t)) for c, s, t, run in made]
     found = read_csv(write_csv(records, file))
     assert sorted(_content(r) for r in found) == sorted(_content(r) for r in records)
     again = file.with_name("again.csv")
@@ -38,7 +38,7 @@ def test_what_is_written_is_read_back(tmp_path_factory, made):
 def _content(record):
     cpu = record.outcome.fit_cpu_seconds
     scores = sorted((name, repr(value)) for name, value in record.outcome.scores.items())
-    return record.cell.key, record.cell.code, str(scores), "" if cpu is None else f"{cpu:.6f}"
+    return record.cell.key, record.cell.code, record.run, str(scores), "" if cpu is None else f"{cpu:.6f}"
 
 
 def test_only_scores_that_some_cell_has_get_a_column(tmp_path):

@@ -4,9 +4,10 @@ import sqlite3
 import pytest
 
 from mipl.bench import Store
-from mipl.bench.store import Outcome
+from mipl.bench.store import Outcome, Record, read_records
+from mipl.bench.store.csv_file import write_csv
 from mipl.bench.suite import Cell
-from mipl.errors import DataError
+from mipl.errors import DataError, UnavailableError
 
 
 def cell(split=0, code="c"):
@@ -97,3 +98,60 @@ def test_a_cell_that_lacks_a_score_is_claimed_again_on_request_and_keeps_its_res
         assert [r.outcome.scores for r in store.records()] == [{"accuracy": 0.5, "label_free": 0.1, "ece": 0.2}]
         with store.transaction():
             assert store.claim(cell(), needed=["accuracy", "ece"]) == "settled"
+
+
+def test_an_error_with_a_lone_surrogate_is_stored_and_exported(tmp_path):
+    with Store(tmp_path / "s.sqlite") as store:
+        store.begin_run({})
+        with store.transaction():
+            store.claim(cell())
+            store.finish(cell(), Outcome(error="cannot read owl\udcff.wav", traceback="\ud800"))
+        (record,) = store.records()
+    assert (record.outcome.error, record.outcome.traceback) == (r"cannot read owl\udcff.wav", r"\ud800")
+    broken = Record(cell(), "failed", 1, 0.0, 1.0, Outcome(error="owl\udcff"))
+    assert r"owl\udcff" in write_csv([broken], tmp_path / "x.csv").read_text()
+
+
+def test_a_full_disk_ends_in_a_clear_error_and_keeps_what_was_finished(tmp_path):
+    path = tmp_path / "s.sqlite"
+    with Store(path) as store:
+        store.begin_run({})
+
+        def finish(split, words):
+            with store.transaction():
+                store.claim(cell(split))
+                store.finish(cell(split), Outcome(error=words))
+
+        finish(0, "small")
+        pages = store._db.execute("PRAGMA page_count").fetchone()[0]
+        store._db.execute(f"PRAGMA max_page_count = {pages}")  # SQLite's own way to have no room left
+        with pytest.raises(UnavailableError, match=r"cannot write results to .*s\.sqlite: database or disk is full"):
+            finish(1, "large" * 100_000)
+        with store.transaction():  # and the store can still be used
+            assert store.claim(cell(0)) == "settled"
+    assert [r.cell.split for r in read_records(path)] == [0]
+
+
+def test_a_disk_without_any_room_lets_a_run_end_without_a_second_error(tmp_path, monkeypatch):
+    store = Store(tmp_path / "s.sqlite")
+    store.begin_run({})
+    with store.transaction():
+        store.claim(cell())
+    real = store._db
+
+    class Full:
+        in_transaction = True
+
+        def execute(self, *_):
+            raise sqlite3.OperationalError("disk I/O error")
+
+        def close(self):
+            real.close()
+
+    monkeypatch.setattr(store, "_db", Full())
+    with pytest.raises(UnavailableError, match="disk I/O error"), store.transaction():
+        pass
+    store.close()
+    assert not list(tmp_path.glob("*.lock"))
+    with Store(tmp_path / "s.sqlite") as again:
+        assert again.records() == []  # the claim does not count without its run

@@ -60,7 +60,8 @@ class Summary:
 class Results:
     """What a suite's cells gave.
 
-    A cell that was run by several versions of the code counts as the newest of them left it.
+    A cell that was run by several versions of the code counts as today's left it, else as the latest run did: runs of a
+    store are numbered, and a clock may be wrong.
 
     Parameters
     ----------
@@ -91,7 +92,8 @@ class Results:
         self.suite = suite
         cells = suite.cells()
         newest: dict[str, Record] = {}
-        for record in sorted(records, key=lambda record: (record.state != "running", record.finished or 0.0)):
+        today = {cell.key: cell.code for cell in cells.values()}
+        for record in sorted(records, key=lambda record: _age(record, today)):
             newest[record.cell.key] = record
         found = {place: newest[cell.key] for place, cell in cells.items() if cell.key in newest}
         self.size = len(cells)
@@ -172,3 +174,9 @@ class Results:
         for place, record in self.done.items():
             codes.setdefault((place.method, place.dataset), set()).add(record.cell.code)
         return list(dict.fromkeys(method for (method, _), versions in codes.items() if len(versions) > 1))
+
+
+def _age(record: Record, today: dict[str, str]) -> tuple[bool, bool, int, float]:
+    """Where a record stands among those of its cell: what counts comes last."""
+    made_today = record.cell.code == today.get(record.cell.key)
+    return record.state != "running", made_today, record.run, record.finished or 0.0

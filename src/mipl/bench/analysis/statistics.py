@@ -9,7 +9,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Comparison", "Spread", "average_ranks", "compare", "critical_difference", "spread"]
+__all__ = ["FEWEST_SPLITS", "Comparison", "Spread", "average_ranks", "compare", "critical_difference", "spread"]
+
+#: Common splits that a paired test needs.
+FEWEST_SPLITS = 3
 
 Verdict = Literal["win", "tie", "loss", "untested"]
 
@@ -58,8 +61,9 @@ def compare(reference: Mapping[int, float], other: Mapping[int, float], level: f
     .. math:: t = \bar d \sqrt{n} / \hat\sigma_d, \qquad p = 2 P(T_{n-1} > |t|),
 
     the reference wins (loses) where :math:`p` is below `level` and :math:`\bar d` is positive (negative). Splits that
-    only one of them has are left out. Fewer than two common splits cannot be tested. Where the differences do not
-    vary, equal scores are a tie (p = 1) and a constant non-zero difference is a certain one (p = 0), the limit of t.
+    only one of them has are left out. Fewer than three common splits are not tested: two differences that happen to be
+    equal say nothing of their spread. Where the differences do not vary, equal scores are a tie (p = 1) and a constant
+    non-zero difference is a certain one (p = 0), the limit of t.
 
     Parameters
     ----------
@@ -77,7 +81,7 @@ def compare(reference: Mapping[int, float], other: Mapping[int, float], level: f
     from scipy.stats import ttest_rel
 
     common = sorted(reference.keys() & other.keys())
-    if len(common) < 2:
+    if len(common) < FEWEST_SPLITS:
         return Comparison("untested", float("nan"), len(common))
     a, b = (np.array([scores[s] for s in common]) for scores in (reference, other))
     difference = a - b

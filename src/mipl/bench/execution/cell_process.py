@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-import select
+import secrets
 import signal
 import subprocess
 import sys
@@ -16,6 +15,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from mipl.bench.execution import guardian
+from mipl.bench.execution.guardian import process_tree
+from mipl.bench.execution.messages import MessageReader, StrayOutputError, send
+from mipl.bench.execution.tree_memory import TreeMemory
 from mipl.bench.store.records import Outcome
 from mipl.bench.suite.cell import Cell
 from mipl.errors import ParameterError, UnavailableError
@@ -25,6 +28,10 @@ __all__ = ["CellProcess", "Limits", "usable_cpus"]
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 #: How often memory is looked at: a process can go over its limit by what it allocates in this time.
 _WATCH_SECONDS = 0.05
+#: Without a limit nothing is looked at while a cell runs.
+_LONGEST_PAUSE = 3600.0
+#: How long a process whose pipe has ended may take to end itself.
+_LAST_SECONDS = 5.0
 #: What is kept of the words of a process that died; Python's crash handler alone lists some 5,000 bytes of modules.
 _TAIL_BYTES = 16_000
 
@@ -36,9 +43,9 @@ class Limits:
     Parameters
     ----------
     seconds : float or None, default=None
-        Wall time of fit, prediction and scores; None for no limit.
+        Wall time of a cell: import of its method, loading of its data, fit, prediction and scores; None for no limit.
     memory_mib : float or None, default=None
-        Resident memory of its process; None for no limit.
+        Resident memory of its process and of all that this starts; None for no limit.
     """
 
     seconds: float | None = None
@@ -50,6 +57,10 @@ class Limits:
                 raise ParameterError(f"the limit {name}={value} must be positive")
         if self.memory_mib is not None and not Path("/proc/self/statm").exists():
             raise UnavailableError("a memory limit needs /proc, as on Linux; leave it out here")
+
+
+class _LimitBrokenError(Exception):
+    """A cell went over a limit; its process has been killed."""
 
 
 def usable_cpus() -> int:
@@ -72,87 +83,107 @@ class CellProcess:
         self.threads = threads
         self.limits = limits or Limits()
         self._process: subprocess.Popen[bytes] | None = None
+        self._has_group = False
+        self._reader: MessageReader
+        self._memory: TreeMemory
         self._log: Any = None
         self._closed = False
 
     def run(self, cell: Cell, scores: Sequence[str]) -> Outcome:
         """Run a cell, compute its scores and wait for it.
 
-        A process that dies on it is given a second chance, in a fresh one.
+        A process that dies on it, or that says what is no answer, is given a second chance, in a fresh one.
         """
-        outcome = self._try(cell, scores)
-        if outcome is None and not self._closed:
-            outcome = self._try(cell, scores)
-        if outcome is None:
-            outcome = Outcome(error=f"the process {self._cause}", traceback=self._tail)
-        return outcome
+        question = {"cell": asdict(cell), "scores": list(scores)}
+        try:
+            answer = self._ask(cell, question) or (None if self._closed else self._ask(cell, question))
+        except _LimitBrokenError as broken:
+            return Outcome(error=str(broken))
+        if answer is None:
+            return Outcome(error=f"the process {self._cause}", traceback=self._tail)
+        return Outcome(**answer["outcome"])
+
+    def check(self, cell: Cell, part: str) -> str:
+        """Say what keeps a cell from running, as `worker.problem_of` finds it; empty for nothing.
+
+        What breaks a limit or kills the process is left to the cell itself, which then fails with that reason.
+        """
+        try:
+            answer = self._ask(cell, {"cell": asdict(cell), "check": part})
+        except _LimitBrokenError:
+            return ""
+        return "" if answer is None else str(answer["problem"])
 
     def close(self) -> None:
         """Kill the process; a `run` that waits for it in another thread returns."""
         self._closed = True
         self._kill()
 
-    # ---------------------------------------------------------------- one attempt
+    # ---------------------------------------------------------------- one question
 
-    def _try(self, cell: Cell, scores: Sequence[str]) -> Outcome | None:
-        """Run a cell; None when the process died, for a reason left in `_cause` and `_tail`."""
-        self._start()
-        assert self._process is not None
-        assert self._process.stdin is not None
+    def _ask(self, cell: Cell, question: dict[str, Any]) -> dict[str, Any] | None:
+        """The answer to a question about a cell; None when there is none, for a reason left in `_cause` and `_tail`."""
+        # The id is new for each try, so that no other process and no earlier question can know it.
+        identity = f"{cell.key}-{secrets.token_hex(8)}"
         try:
-            request = {"cell": asdict(cell), "scores": list(scores)}
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            self._note_death()
+            self._start()
+            assert self._process is not None
+            assert self._process.stdin is not None
+            send(self._process.stdin.fileno(), {"id": identity, **question})
+            answer = self._next_message(self.limits)
+        except (BrokenPipeError, EOFError):
+            self._end_process("")
             return None
-        deadline = float("inf")
-        while True:
-            reason = self._wait(deadline)
-            if reason:
-                self._kill()
-                return Outcome(error=reason)
-            # Unbuffered, so that an answer never waits in a buffer that select cannot see.
-            line = self._process.stdout.readline() if self._process.stdout else b""
-            if not line.endswith(b"\n"):
-                self._note_death()
-                return None
-            message = json.loads(line)
-            if "outcome" in message:
-                return Outcome(**message["outcome"])
-            if self.limits.seconds is not None:  # the cell starts now: its data are loaded
-                deadline = time.monotonic() + self.limits.seconds
+        except StrayOutputError as stray:
+            self._end_process(f"wrote {str(stray)!r} where its answer is due")
+            return None
+        if answer.get("id") != identity:
+            self._end_process("gave an answer that belongs to another cell")
+            return None
+        if answer.get("process") != self._worker:
+            told = answer.get("outcome", {}).get("error") or "it came back from fit"
+            self._end_process(f"forked a child that answered in its place: {told}")
+            return None
+        return answer
 
-    def _wait(self, deadline: float) -> str:
-        """Wait for an answer; say which limit was broken, if one was."""
-        assert self._process is not None
-        assert self._process.stdout is not None
-        watch = _WATCH_SECONDS if self.limits.memory_mib is not None else None
+    def _next_message(self, limits: Limits) -> dict[str, Any]:
+        """Wait for a message; kill the process where it goes over a limit."""
+        deadline = float("inf") if limits.seconds is None else time.monotonic() + limits.seconds
         while True:
             left = deadline - time.monotonic()
             if left <= 0:
-                return f"TimeLimit: stopped after {self.limits.seconds:g} s"
-            pause = min((p for p in (watch, left) if p is not None and p != float("inf")), default=None)
-            if select.select([self._process.stdout], [], [], pause)[0]:
-                return ""
-            if self.limits.memory_mib is not None:
-                used = _resident_mib(self._process.pid)
-                if used > self.limits.memory_mib:
-                    return f"MemoryLimit: stopped at {used:.0f} MiB, allowed are {self.limits.memory_mib:g} MiB"
+                self._kill()
+                raise _LimitBrokenError(f"TimeLimit: stopped after {limits.seconds:g} s")
+            pause = min(left, _WATCH_SECONDS if limits.memory_mib is not None else _LONGEST_PAUSE)
+            if self._reader.wait(pause):
+                message = self._reader.read()
+                if message is not None:
+                    return message
+            if limits.memory_mib is not None:
+                used = self._memory.used_mib(limits.memory_mib)
+                if used > limits.memory_mib:
+                    self._kill()
+                    raise _LimitBrokenError(
+                        f"MemoryLimit: stopped at {used:.0f} MiB, allowed are {limits.memory_mib:g} MiB"
+                    )
 
     # ---------------------------------------------------------------- the process
 
     def _start(self) -> None:
-        if self._process is not None and self._process.poll() is None:
-            return
+        """Have a process that waits for a question: this one, or a new one if it has died or said something unasked."""
+        if self._process is not None:
+            if self._process.poll() is None and self._reader.is_empty():
+                return
+            self._kill()
         threads = min(self.threads, int(os.environ.get("OMP_NUM_THREADS", self.threads)))
         # The worker imports what its parent can import, a user's module in the current folder included.
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         environment = {**os.environ, "PYTHONPATH": path, **dict.fromkeys(_THREAD_VARIABLES, str(threads))}
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
+        # Unbuffered and with a traceback on a crash: the log then holds what the process last did.
+        worker = [sys.executable, "-u", "-X", "faulthandler", "-m", "mipl.bench.execution.worker"]
         self._process = subprocess.Popen(
-            # Unbuffered and with a traceback on a crash: the log then holds what the process last did.
-            [sys.executable, "-u", "-X", "faulthandler", "-m", "mipl.bench.execution.worker"],
+            [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid()), *worker],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -160,27 +191,36 @@ class CellProcess:
             bufsize=0,
             start_new_session=True,
         )
+        self._has_group = True
+        assert self._process.stdout is not None
+        self._reader = MessageReader(self._process.stdout.fileno())
+        self._memory = TreeMemory(self._process.pid)
+        # The limits are the cell's: they count from the moment that the process is there to run it.
+        self._worker = self._next_message(Limits()).get("ready")
 
-    def _note_death(self) -> None:
+    def _end_process(self, cause: str) -> None:
+        """End the process and note why: for the cause, or as it died of itself."""
         assert self._process is not None
+        if not cause:  # it is dying; what kills it first would be taken for the reason
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_LAST_SECONDS)
         self._kill()
         code = self._process.wait()
-        self._cause = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        died = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        self._cause = cause or died
         self._log.seek(0)
         self._tail = self._log.read()[-_TAIL_BYTES:].decode(errors="replace")
         self._process = None
 
     def _kill(self) -> None:
         """Kill the process and all that it started."""
-        if self._process is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-
-
-def _resident_mib(pid: int) -> float:
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except (OSError, IndexError):
-        return 0.0
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+        if self._process is None or not self._has_group:
+            return
+        self._has_group = False  # its number may be another's from now on
+        if self._process.returncode is None:
+            for pid in process_tree(self._process.pid):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()

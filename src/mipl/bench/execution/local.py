@@ -49,6 +49,10 @@ class LocalExecutor:
                 outcome = Outcome(error=f"{type(error).__name__}: {error}", traceback=traceback.format_exc())
             self._finished.put((cell, outcome))
 
+    def check(self, cell: Cell, part: str) -> str:
+        """Say what keeps a cell from running, before the first one is submitted; see `worker.problem_of`."""
+        return self._processes[0].check(cell, part)
+
     def submit(self, cell: Cell) -> None:
         """Start a cell as soon as a process is free."""
         self._waiting.put(cell)

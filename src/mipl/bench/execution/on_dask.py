@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -73,17 +73,25 @@ class DaskExecutor:
         """Cells to hand out at a time: two for each thread of the cluster, so that none waits for us."""
         return max(1, 2 * sum(self._cluster().values()))
 
+    def check(self, cell: Cell, part: str) -> str:
+        """Say what keeps a cell from running on the cluster; see `worker.problem_of`."""
+        future = self._to_cluster(_check_on_worker, cell, part)
+        return "" if future.exception() is not None else future.result()
+
     def submit(self, cell: Cell) -> None:
         """Give a cell to the cluster."""
+        future = self._to_cluster(_run_on_worker, cell, self._scores)
+        self._futures[cell.key] = future
+        future.add_done_callback(lambda done: self._finished.put((cell, done)))
+
+    def _to_cluster(self, function: Callable[..., Any], cell: Cell, argument: Any) -> Any:
         on_host: Counter[str | None] = Counter()
         for address, threads in self._cluster().items():
             on_host[urlsplit(address).hostname] += threads
         sharing = max(on_host.values(), default=1)
         # A key of its own for each try: a run that takes over must not meet the task of one that was killed.
         key = f"mipl-{cell.key}-{uuid.uuid4().hex[:8]}"
-        future = self._client.submit(_run_on_worker, cell, self._scores, self._limits, sharing, key=key, pure=False)
-        self._futures[cell.key] = future
-        future.add_done_callback(lambda done: self._finished.put((cell, done)))
+        return self._client.submit(function, cell, argument, self._limits, sharing, key=key, pure=False)
 
     def next_finished(self, timeout: float) -> tuple[Cell, Outcome] | None:
         """Wait for a cell to finish; None if none does within `timeout` seconds."""
@@ -107,10 +115,18 @@ _of_thread = threading.local()
 
 
 def _run_on_worker(cell: Cell, scores: Sequence[str], limits: Limits, sharing: int) -> Outcome:
-    """Run a cell in the process of this Dask thread; `sharing` such threads divide the host's processors."""
+    return _process_of_thread(limits, sharing).run(cell, scores)
+
+
+def _check_on_worker(cell: Cell, part: str, limits: Limits, sharing: int) -> str:
+    return _process_of_thread(limits, sharing).check(cell, part)
+
+
+def _process_of_thread(limits: Limits, sharing: int) -> CellProcess:
+    """The process of this Dask thread; `sharing` such threads divide the host's processors."""
     process = getattr(_of_thread, "process", None)
     if process is None or process.limits != limits:
         if process is not None:
             process.close()
         process = _of_thread.process = CellProcess(max(1, usable_cpus() // sharing), limits)
-    return process.run(cell, scores)
+    return process

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import subprocess
 import sys
@@ -20,11 +21,14 @@ from mipl.bench.store.store import Store
 from mipl.bench.suite.cell import Cell
 from mipl.bench.suite.files import load_suite
 from mipl.bench.suite.suite import Suite
+from mipl.errors import DataError
 
 __all__ = ["run", "run_cells"]
 
 #: How often a run that has nothing left of its own looks whether another run has finished or died.
 _POLL_SECONDS = 0.25
+#: How many reasons an error names.
+_TOLD_PROBLEMS = 3
 
 
 def run(
@@ -42,6 +46,9 @@ def run(
 ) -> int:
     """Run what a suite still lacks, and give the number of its cells that have failed.
 
+    A method that cannot be imported or built, parameters that it does not take and data that cannot be loaded are a
+    `DataError` before the first cell runs.
+
     Parameters
     ----------
     suite : Suite, str or Path
@@ -53,9 +60,10 @@ def run(
     scheduler : str or None, default=None
         Address of a Dask scheduler; cells then run on its cluster and `jobs` does not count.
     time_limit : float or None, default=None
-        Seconds of fit, prediction and scores after which a cell is stopped and recorded as failed.
+        Seconds after which a cell is stopped and recorded as failed; the import of its method and the loading of its
+        data count.
     memory_limit : float or None, default=None
-        MiB of memory at which a cell is stopped and recorded as failed.
+        MiB of memory, that of child processes included, at which a cell is stopped and recorded as failed.
     retry_failed : bool, default=False
         Run cells again that have failed before.
     any_code : bool, default=False
@@ -78,6 +86,7 @@ def run(
         if todo:
             executor = _executor(jobs, scheduler, limits, suite.scores)
             try:
+                check_cells(todo, executor)
                 run_cells(todo, opened, executor, shown, total=len(cells), retry_failed=retry_failed, needed=needed)
             finally:
                 executor.close()
@@ -86,6 +95,26 @@ def run(
     failed = sum(_state(cell, states, any_code) == "failed" for cell in cells)
     shown.end(failed)
     return failed
+
+
+def check_cells(cells: Sequence[Cell], executor: Executor) -> None:
+    """Refuse cells that cannot run, before the first of them does: each method is built and each data set loaded once.
+
+    Raises
+    ------
+    DataError
+        With all that was found: a method that cannot be imported, parameters that it does not take, a file that cannot
+        be read, raw data that are not there.
+    """
+    methods = {(cell.method, json.dumps(cell.params, sort_keys=True)): cell for cell in reversed(cells)}
+    data = {
+        (cell.dataset, cell.r, json.dumps({**cell.options, "seed": 0}, sort_keys=True)): cell for cell in cells[::-1]
+    }
+    problems = [f"{cell.method}: {problem}" for cell in methods.values() if (problem := executor.check(cell, "method"))]
+    problems += [f"{cell.dataset}: {problem}" for cell in data.values() if (problem := executor.check(cell, "data"))]
+    if problems:
+        more = f"; and {len(problems) - _TOLD_PROBLEMS} more" if len(problems) > _TOLD_PROBLEMS else ""
+        raise DataError(f"nothing was run: {'; '.join(problems[:_TOLD_PROBLEMS])}{more}")
 
 
 def run_cells(

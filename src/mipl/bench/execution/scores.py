@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mipl import scoring
+from mipl.bench.execution.predictions import checked_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,7 +45,8 @@ class Fitted:
     @cached_property
     def resolved(self) -> NDArray[np.floating[Any]]:
         """Posterior of the true label (m, q) of the training bags."""
-        return np.asarray(self.model.resolve(self.train.bags, self.train.candidates))
+        found = self.model.resolve(self.train.bags, self.train.candidates)
+        return checked_numbers(found, self.train.candidates.shape, "resolve")
 
 
 def compute(names: Sequence[str], fitted: Fitted) -> dict[str, float]:
@@ -76,7 +78,8 @@ def _label_free(fitted: Fitted) -> float:
 def _instance_ap(fitted: Fitted) -> float:
     if fitted.test.instance_labels is None or not hasattr(fitted.model, "predict_instances"):
         return float("nan")
-    proba = fitted.model.predict_instances(fitted.test.bags)
+    shape = (fitted.test.bags.n_instances, fitted.test.n_classes + 1)
+    proba = checked_numbers(fitted.model.predict_instances(fitted.test.bags), shape, "predict_instances")
     return scoring.instance_average_precision(fitted.test.instance_labels, proba)
 
 

@@ -2,6 +2,8 @@
 
 A process of its own gives each worker its share of BLAS threads (the libraries read the variables when they are
 loaded), a peak of memory that belongs to one cell, and something that can be killed when a cell goes over its limits.
+Every answer carries the id of its question and the number of this process: a child that a method forks, and that runs
+on past it, cannot answer for it.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import sys
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -26,18 +29,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from mipl.base import MIPLClassifier
+from mipl.bench.execution.guardian import die_with_parent
+from mipl.bench.execution.messages import send
+from mipl.bench.execution.predictions import checked_classes, checked_probabilities
 from mipl.bench.execution.scores import Fitted, compute
 from mipl.bench.store.records import Outcome
 from mipl.bench.suite.cell import Cell
+from mipl.errors import MIPLError
+from mipl.parameters import check_parameters
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from mipl.dataset import MIPLDataset
 
-__all__ = ["build", "run_cell"]
+__all__ = ["build", "problem_of", "run_cell"]
+
+#: What is kept of an error's text and of the end of its traceback.
+_ERROR_CHARACTERS, _TRACEBACK_CHARACTERS = 4_000, 16_000
+#: Bags of the fit before the first one that is timed.
+_WARM_UP_BAGS = 8
 
 
 def run_cell(cell: Cell, scores: Sequence[str] = ("accuracy",)) -> Outcome:
@@ -61,7 +73,7 @@ def run_cell(cell: Cell, scores: Sequence[str] = ("accuracy",)) -> Outcome:
         if not n_test:
             raise ValueError("no test bag has a true label, so nothing can be scored")
         model = build(cell)
-        _send({"started": True})
+        _warm_up(cell, train)
         start_mib = _reset_peak()
         begin, begin_cpu = time.perf_counter(), time.process_time()
         _fit(model, train)
@@ -74,14 +86,24 @@ def run_cell(cell: Cell, scores: Sequence[str] = ("accuracy",)) -> Outcome:
             "peak_mib": _peak_mib(),
             "start_mib": start_mib,
         }
-        if predicted.shape != (len(test),):
-            raise ValueError(f"predict gave an array of shape {predicted.shape} for {len(test)} bags")
         if proba is None and hasattr(model, "predict_proba"):
-            proba = np.asarray(model.predict_proba(test.bags))
+            proba = model.predict_proba(test.bags)
+        if proba is not None:
+            proba = checked_probabilities(proba, test.candidates.shape, "predict_proba")
+        predicted = checked_classes(predicted, len(test), test.n_classes)
         found = compute(scores, Fitted(model, train, test, predicted, proba))
         return Outcome(scores=found, n_test=n_test, **measured, **where)
     except Exception as error:
-        return Outcome(error=f"{type(error).__name__}: {error}", traceback=traceback.format_exc(), **where)
+        told = traceback.format_exc()[-_TRACEBACK_CHARACTERS:]
+        return Outcome(error=_text_of(error), traceback=told, **where)
+
+
+def _text_of(error: Exception) -> str:
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:  # its __str__ raises
+        text = f"{type(error).__name__}: an error without a text"
+    return text[:_ERROR_CHARACTERS]
 
 
 def _fit(model: Any, train: MIPLDataset) -> None:
@@ -92,7 +114,7 @@ def _fit(model: Any, train: MIPLDataset) -> None:
         model.fit(train.bags, train.candidates)
 
 
-def _predict(model: Any, test: MIPLDataset) -> tuple[NDArray[Any], NDArray[Any] | None]:
+def _predict(model: Any, test: MIPLDataset) -> tuple[Any, Any]:
     """Classes (m,) of the test bags, and their probabilities (m, q) where these come with them.
 
     The contract of `MIPLClassifier` says that its `predict` is the most probable class, so one pass over the bags is
@@ -101,7 +123,55 @@ def _predict(model: Any, test: MIPLDataset) -> tuple[NDArray[Any], NDArray[Any] 
     if isinstance(model, MIPLClassifier):
         proba = model.predict_proba(test.bags)
         return proba.argmax(axis=1), proba
-    return np.asarray(model.predict(test.bags)), None
+    return model.predict(test.bags), None
+
+
+#: Methods with their parameters that this process has fitted before.
+_warm: set[str] = set()
+
+
+def _warm_up(cell: Cell, train: MIPLDataset) -> None:
+    """Fit a few bags before the first fit that is timed.
+
+    PyTorch imports some 800 modules when an optimizer is first made, and other libraries do alike: seconds that belong
+    to no cell. A class of one's own may have side effects, so it is not fitted more often than asked.
+    """
+    name = json.dumps([cell.method, cell.params])
+    if name in _warm or ":" in cell.method:
+        return
+    _warm.add(name)
+    few = train[np.arange(min(_WARM_UP_BAGS, len(train)))]
+    model = build(cell)
+    with suppress(Exception), warnings.catch_warnings():  # few bags may be too few; the cell itself says what is wrong
+        warnings.simplefilter("ignore")
+        _fit(model, few)
+        _predict(model, few)
+
+
+def problem_of(cell: Cell, part: str) -> str:
+    """What keeps a cell from running that can be told without a fit; empty for nothing.
+
+    Parameters
+    ----------
+    cell : Cell
+        The cell.
+    part : {"method", "data"}
+        Whether to import and build its method and to check the parameters, or to load its data.
+    """
+    try:
+        if part == "data":
+            _split(cell.dataset, json.dumps(cell.options), cell.r, cell.train_size, cell.split, cell.scale)
+            return ""
+        model = build(cell)
+        inner = model.get_params().values() if hasattr(model, "get_params") else ()
+        for each in (model, *inner):
+            if isinstance(each, BaseEstimator) and hasattr(each, "_parameter_constraints"):
+                check_parameters(each)
+    except MIPLError as error:
+        return str(error)
+    except Exception as error:
+        return _text_of(error)
+    return ""
 
 
 def build(cell: Cell) -> Any:
@@ -183,34 +253,40 @@ def _status_mib(key: str) -> float:
 
 # -------------------------------------------------------------------- the process
 
-#: Answers go here; standard output itself is handed to the methods, which may print what they like.
-_answers: Any = None
-
-
-def _send(message: dict[str, Any]) -> None:
-    if _answers is not None:
-        _answers.write(json.dumps(message) + "\n")
-        _answers.flush()
-
 
 def main() -> None:
-    """Read cells from standard input, one per line, and answer each with its outcome."""
-    global _answers
-    _answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    """Read questions from standard input, one per line, and answer each.
+
+    Both pipes are moved away from the standard streams, which are handed to the methods: these may print what they
+    like, and find nothing to read.
+    """
+    questions, answers = os.dup(0), os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    requests: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(requests,), daemon=True).start()
+    own = os.getpid()
+    waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(questions, waiting), daemon=True).start()
+    send(answers, {"ready": own})
     while True:
-        request = json.loads(requests.get())
-        _send({"outcome": asdict(run_cell(Cell(**request["cell"]), request["scores"]))})
+        question = json.loads(waiting.get())
+        cell = Cell(**question["cell"])
+        if "check" in question:
+            answer: dict[str, Any] = {"problem": problem_of(cell, question["check"])}
+        else:
+            answer = {"outcome": asdict(run_cell(cell, question["scores"]))}
+        send(answers, {"id": question["id"], "process": os.getpid(), **answer})
+        if os.getpid() != own:  # a child that a method has forked; the run refuses its answer
+            os._exit(1)
 
 
-def _read(requests: queue.SimpleQueue[str]) -> None:
-    """Pass the requests on; at their end the parent is gone, and this process ends with all that it started."""
-    for line in sys.stdin:
-        requests.put(line)
+def _read(questions: int, waiting: queue.SimpleQueue[str]) -> None:
+    """Pass the questions on; at their end the run is gone, and this process ends with all that it started."""
+    with os.fdopen(questions) as lines:
+        for line in lines:
+            waiting.put(line)
     os.killpg(0, signal.SIGKILL)
 
 
 if __name__ == "__main__":
+    die_with_parent(signal.SIGKILL, os.getppid())
     main()

@@ -134,7 +134,7 @@ def win_tie_loss_table(results: Results) -> Table:
     untested = total[None]["untested"]
     notes = results.notes()
     if untested:
-        notes.insert(0, f"{untested} comparisons have fewer than two splits in common and are not counted.")
+        notes.insert(0, f"{untested} comparisons have fewer than three splits in common and are not counted.")
     header = ["Against", *(f"r={r}" if r is not None else "In total" for r in columns)]
     return Table(
         caption=f"Win/tie/loss counts of {results.suite.reference} against the other methods "
@@ -253,7 +253,7 @@ def _notes(results: Results, rows: list[Row]) -> list[str]:
     if any(e.count is not None for e in entries):
         notes.append(f"In parentheses: splits that have finished where they are fewer than {results.suite.splits}.")
     if any(e.marker == "untested" for e in entries):
-        notes.append(f"?: not tested, fewer than two splits in common with {results.suite.reference}.")
+        notes.append(f"?: not tested, fewer than three splits in common with {results.suite.reference}.")
     if any(e.value is None for e in entries):
         notes.append("–: no finished split.")
     if any(e.marker == "unconfirmed" for e in entries):

@@ -1,6 +1,6 @@
 """Results as a CSV file, one row per cell and one column per score: to publish, to keep under version control.
 
-Format 2 had accuracy as its only score and no processor time; it is read as well.
+Format 2 had accuracy as its only score and no processor time, and later files had no number of the run; all are read.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mipl.bench.store.migration import as_named_today
 from mipl.bench.store.records import Outcome, Record
@@ -27,9 +27,10 @@ _CELL: dict[str, type] = {
 }  # fmt: skip
 _MEASURED: dict[str, type] = {
     "n_test": int, "fit_seconds": float, "fit_cpu_seconds": float, "predict_seconds": float, "peak_mib": float,
-    "start_mib": float, "threads": int, "error": str, "finished": float,
+    "start_mib": float, "threads": int, "error": str, "finished": float, "run": int,
 }  # fmt: skip
-_NOT_IN_FORMAT_2 = "fit_cpu_seconds"
+#: Columns that earlier versions did not write.
+_LATER = ("fit_cpu_seconds", "run")
 #: Decimals of measured columns; scores are kept exactly, for the tests.
 _DIGITS = {
     "fit_seconds": 6, "fit_cpu_seconds": 6, "predict_seconds": 6, "peak_mib": 1, "start_mib": 1, "finished": 0,
@@ -46,12 +47,15 @@ def write_csv(records: Iterable[Record], path: str | Path) -> Path:
     settled.sort(key=lambda record: (record.cell.dataset, record.cell.r or 0, str(record.cell), *_rest(record.cell)))
     scores = [name for name in SCORES if any(name in record.outcome.scores for record in settled)]
     columns = [*_CELL, *scores, *_MEASURED]
-    with atomic_path(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+    with (
+        atomic_path(path) as temporary,
+        temporary.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file,
+    ):
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         for record in settled:
             values = {**vars(record.cell), **vars(record.outcome), **record.outcome.scores}
-            values["finished"] = record.finished
+            values |= {"finished": record.finished, "run": record.run}
             writer.writerow([_to_text(values.get(name), _DIGITS.get(name)) for name in columns])
     return Path(path)
 
@@ -71,7 +75,7 @@ def _scores_in(header: Sequence[str], path: str | Path) -> list[str]:
     """The columns that hold scores; the others must be those of an export, today's or of format 2."""
     expected = {*_CELL, *_MEASURED}
     scores = [name for name in header if name in SCORES]
-    if {*header, _NOT_IN_FORMAT_2} - {*scores} != expected:
+    if {*header, *_LATER} - {*scores} != expected:
         raise DataError(f"{path} is no export of results: its columns are {', '.join(header)}")
     return scores
 
@@ -83,7 +87,8 @@ def _from_row(row: dict[str, str], scores: Sequence[str]) -> Record:
         scores={name: float(row[name]) for name in scores if row[name] != ""},
         **{f.name: measured[f.name] for f in fields(Outcome) if f.name in measured},
     )
-    return Record(as_named_today(cell), "failed" if outcome.error else "done", 0, 0.0, measured["finished"], outcome)
+    state: Literal["failed", "done"] = "failed" if outcome.error else "done"
+    return Record(as_named_today(cell), state, measured["run"] or 0, 0.0, measured["finished"], outcome)
 
 
 def _rest(cell: Cell) -> tuple[str, ...]:

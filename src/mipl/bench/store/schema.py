@@ -52,10 +52,16 @@ def row_of(record: Record) -> dict[str, Any]:
     }
     # Strict JSON has no NaN, and SQLite's own functions refuse it.
     scores = {name: None if math.isnan(value) else value for name, value in record.outcome.scores.items()}
+    outcome = {name: _storable(value) for name, value in asdict(record.outcome).items()}
     return {
         "key": record.cell.key, "state": record.state, "run": record.run, "started": record.started,
-        "finished": record.finished, **cell, **asdict(record.outcome), "scores": json.dumps(scores),
+        "finished": record.finished, **cell, **outcome, "scores": json.dumps(scores),
     }  # fmt: skip
+
+
+def _storable(value: Any) -> Any:
+    r"""Text that UTF-8 can hold: an error may quote a file name with a lone surrogate, which becomes \udcff."""
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
 def cell_of(row: sqlite3.Row) -> Cell:

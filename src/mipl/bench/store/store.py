@@ -12,11 +12,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from mipl.bench.store.connection import connect, connect_reader, is_writable
 from mipl.bench.store.migration import OLD_FORMAT, upgrade_store
 from mipl.bench.store.records import Outcome, Record
 from mipl.bench.store.schema import FORMAT, SCHEMA, insert, row_of, to_record
 from mipl.bench.suite.cell import Cell
-from mipl.errors import DataError
+from mipl.errors import DataError, UnavailableError
 
 __all__ = ["Store"]
 
@@ -34,7 +35,7 @@ class Store:
     path : str or Path
         The file.
     create : bool, default=True
-        Make the file when it does not exist.
+        Make the file when it does not exist. False: it must exist, and is read where it may not be written.
     """
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
@@ -46,11 +47,7 @@ class Store:
         if not self.path.parent.is_dir():
             raise DataError(f"cannot write {self.path}: the folder {self.path.parent} does not exist")
         try:
-            self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None)
-            self._db.row_factory = sqlite3.Row
-            # WAL: readers never wait for a writer. FULL: a commit is on the disk when it returns.
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
+            self._db = connect(self.path) if create or is_writable(self.path) else connect_reader(self.path)
             self._open_schema()
         except sqlite3.Error as error:
             raise DataError(f"{self.path} cannot be used as a store of results: {error}") from error
@@ -79,7 +76,8 @@ class Store:
     def close(self) -> None:
         """Give up the claims of this run and close the file."""
         if self._lock is not None:
-            self.release()
+            with suppress(UnavailableError):  # a full disk: claims of a run without its lock do not count anyway
+                self.release()
             Path(self._lock.name).unlink(missing_ok=True)
             self._lock.close()
             self._lock = None
@@ -93,14 +91,28 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Make the statements inside one durable write: all of them or none."""
-        self._db.execute("BEGIN IMMEDIATE")
+        """Make the statements inside one durable write: all of them or none.
+
+        Raises
+        ------
+        UnavailableError
+            The file cannot be written: the disk is full, or another process holds the file for a minute.
+        """
         try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:  # SQLite has rolled back by itself where the disk is full
+                    with suppress(sqlite3.Error):
+                        self._db.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise UnavailableError(
+                f"cannot write results to {self.path}: {error}; what has finished before is kept, and the same command "
+                "goes on from there"
+            ) from error
 
     # ---------------------------------------------------------------- running
 
@@ -184,7 +196,7 @@ class Store:
         added, runs = 0, dict[int, int]()
         with self.transaction():
             known = self.states()
-            for record in records:
+            for record in sorted(records, key=lambda record: record.run):  # their order is kept
                 if record.state == "running" or (record.cell.key, record.cell.code) in known:
                     continue
                 if record.run not in runs:
@@ -216,8 +228,8 @@ class Store:
 
     def records(self) -> list[Record]:
         """All results, and the claims of runs that are alive."""
-        rows = self._db.execute("SELECT * FROM results ORDER BY started").fetchall()
-        claims = self._db.execute("SELECT * FROM claims ORDER BY started").fetchall()
+        rows = self._db.execute("SELECT * FROM results ORDER BY run, started").fetchall()
+        claims = self._db.execute("SELECT * FROM claims ORDER BY run, started").fetchall()
         alive = {run: self._alive(run) for run in {claim["run"] for claim in claims}}
         running = [
             Record(Cell(**json.loads(claim["cell"])), "running", claim["run"], claim["started"], None, Outcome())

@@ -128,6 +128,8 @@ def dataset_entry(spec: Any) -> DatasetEntry:
         )
     if spec.train_size is not None:
         check_train_size(spec.train_size)
+    if any("\ud800" <= character <= "\udfff" for character in spec.load):
+        raise DataError(f"the name of the file {spec.load!r} is not valid UTF-8, and a store keeps it; rename the file")
     if spec.is_file and not Path(spec.load).is_file():
         raise DataError(f"{spec.load!r} is neither a data set ({', '.join(dataset_names())}) nor a file")
     return replace(spec, label=spec.label or (Path(spec.load).stem if spec.is_file else spec.load))

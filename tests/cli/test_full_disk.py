@@ -1,0 +1,34 @@
+"""Commands on a disk without room: one line and code 2, and nothing half written."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture
+def no_room() -> Iterator[None]:
+    """Let no file of this process or its children grow above 8 KiB."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fit", "digits", "-m", "PL-kNN", "--out", "m.mipl"),
+        ("data", "build", "digits", "--out", "x.parquet"),
+        ("resolve", "digits", "-m", "PL-kNN", "--out", "x.csv"),
+        ("bench", "run", "quick", "--method", "PL-kNN", "--splits", "1"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_a_full_disk_is_one_line_and_code_2(run, no_room, tmp_path, words):
+    told = run(*words, "--quiet", code=2).stderr
+    assert told.startswith("mipl: ")
+    assert len(told.splitlines()) == 1
+    assert not [file for file in tmp_path.iterdir() if "bench.sqlite" not in file.name]

@@ -104,4 +104,4 @@ def is_number(value: str) -> bool:
     """Whether a text is an integer of 64 bits in its plain form: no sign but a minus, no zeros in front."""
     digits = value.removeprefix("-")
     plain = digits.isascii() and digits.isdecimal() and len(digits) < 20
-    return plain and str(int(value)) == value and abs(int(value)) < 2**63
+    return plain and str(int(value)) == value and -(2**63) <= int(value) < 2**63

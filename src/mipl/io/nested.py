@@ -10,7 +10,7 @@ import pyarrow as pa
 from mipl.errors import DataError
 from mipl.io.columns import Columns, Roles
 from mipl.io.labels import candidate_cell, label_cell, map_labels
-from mipl.io.lists import edges, is_list, vectors, whole
+from mipl.io.lists import arrow_ids, edges, is_list, vectors, whole
 from mipl.io.raw import RawBags
 
 __all__ = ["from_nested"]
@@ -97,8 +97,7 @@ def _ids(where: str, column: pa.Array) -> Any:
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
         raise DataError(f"{where}: row {row} has no bag id")
-    ids = np.array(column.to_pylist()) if not pa.types.is_integer(column.type) else column.to_numpy()
-    return ids if ids.dtype.kind in "iuU" else ids.astype(str)
+    return arrow_ids(where, column)
 
 
 def _instance_labels(where: str, table: pa.Table, offsets: Any, ids: Any) -> Any:

@@ -70,7 +70,11 @@ def _field(data: bytes, table: int, number: int) -> int:
     """Where a field of a table lies, counted from the table; 0 where it is absent."""
     vtable = table - struct.unpack_from("<i", data, table)[0]
     entry = 4 + 2 * number
-    return int(struct.unpack_from("<H", data, vtable + entry)[0]) if entry < struct.unpack_from("<H", data, vtable)[0] else 0
+    return (
+        int(struct.unpack_from("<H", data, vtable + entry)[0])
+        if entry < struct.unpack_from("<H", data, vtable)[0]
+        else 0
+    )
 
 
 def _place(data: bytes, table: int, number: int) -> int:

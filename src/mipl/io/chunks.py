@@ -121,9 +121,7 @@ def _chunks(
         tables, extra, options = open_text(file, columns, instances or _lines_of(file))
         yield from _loaded(file, tables, columns, unlabelled, extra, **options)
     elif suffix in _LINES and not compression and file.is_file():
-        tables, extra = open_lines(
-            file, instances or _lines_of(file), _CHUNK_BYTES // _JSON_FACTOR, columns.verify
-        )
+        tables, extra = open_lines(file, instances or _lines_of(file), _CHUNK_BYTES // _JSON_FACTOR, columns.verify)
         yield from _loaded(file, tables, columns, unlabelled, extra)
     else:
         found = read_raw(file, columns, **images)

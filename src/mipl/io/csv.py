@@ -75,7 +75,7 @@ def write(dataset: MIPLDataset, path: Path) -> None:
         rows = io.BytesIO()
         pyarrow.csv.write_csv(pa.table(columns), rows)
         content = rows.getbuffer()
-        file.write(f"{_MARK}{json.dumps({**extra, 'crc32': crc32_of(content)})}\n".encode())
+        file.write(f"{_MARK}{json.dumps({**extra, 'crc32': crc32_of(content, extra)})}\n".encode())
         file.write(content)
 
 

@@ -1,8 +1,8 @@
 """JSON lines: one bag per line, or one instance per line, with the columns of Parquet.
 
 What the lines cannot say (a class that is nobody's candidate, an order of classes other than sorted, the shape of an
-instance, feature names) stands in a first line ``{"mipl": {...}}``, written only where it is needed; it also has the checksum of
-all that follows.
+instance, feature names) stands in a first line ``{"mipl": {...}}``, written only where it is needed; it also has the
+checksum of all that follows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mipl.io.border import first_line
 from mipl.io.columns import Columns
 from mipl.io.metadata import check_metadata
 from mipl.io.raw import RawBags
-from mipl.io.seals import check_rest, crc32_from, crc32_of
+from mipl.io.seals import check_rest, crc32_from
 from mipl.io.tabular import from_table
 
 __all__ = ["open_lines", "read", "write"]
@@ -35,7 +35,7 @@ def write(dataset: MIPLDataset, path: Path) -> None:
     with path.open("w+b") as file:
         if extra:
             # The checksum is known at the end; until then digits of the same number stand in its place.
-            file.write(_first_line(extra, crc32_of(b"")))
+            file.write(_first_line(extra, "0" * 8))
         top = file.tell()
         for i, (instances, candidates) in enumerate(zip(dataset.bags, dataset.candidate_sets(), strict=True)):
             row: dict[str, Any] = {
@@ -54,7 +54,7 @@ def write(dataset: MIPLDataset, path: Path) -> None:
                 row["group"] = dataset.groups[i].item()
             file.write(json.dumps(row).encode() + b"\n")
         if extra:
-            checksum = crc32_from(file, top)
+            checksum = crc32_from(file, top, extra)
             file.seek(0)
             file.write(_first_line(extra, checksum))
 
@@ -98,9 +98,7 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
     return from_table(_table(rows, where), where, columns, extra)
 
 
-def open_lines(
-    path: Path, rows: int, max_bytes: int, verify: bool = True
-) -> tuple[Iterator[pa.Table], dict[str, Any]]:
+def open_lines(path: Path, rows: int, max_bytes: int, verify: bool = True) -> tuple[Iterator[pa.Table], dict[str, Any]]:
     """Open a large file to read it piece by piece.
 
     Parameters

@@ -181,7 +181,8 @@ def _bag_ids(where: str, column: pa.Array, text: bool) -> NDArray[Any]:
     if column.null_count:
         filled = column.drop_null()
         ids = np.full(len(column), "", dtype=object)
-        ids[column.is_valid().to_numpy(zero_copy_only=False)] = arrow_ids(where, filled).astype(str) if len(filled) else ""
+        if len(filled):
+            ids[column.is_valid().to_numpy(zero_copy_only=False)] = arrow_ids(where, filled).astype(str)
         ids = ids.astype(str)
     else:
         ids = arrow_ids(where, column)

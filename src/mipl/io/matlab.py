@@ -31,7 +31,7 @@ _COMPLEX, _LOGICAL = 0x08, 0x02
 _MOST_DIMENSIONS = 32
 
 
-class Damaged(ValueError):
+class DamagedError(ValueError):
     """The bytes are not what the format allows; the message says what was met."""
 
 
@@ -61,9 +61,9 @@ def read_variables(data: bytes, where: str, allowance: Allowance) -> dict[str, A
         raise DataError(f"{where} is a MATLAB 7.3 (HDF5) file; save it again in MATLAB with -v7")
     try:
         if version != 0x0100:
-            raise Damaged(f"its version is {version:#06x}")
+            raise DamagedError(f"its version is {version:#06x}")
         return dict(_Reader(order, allowance).variables(memoryview(data)[_HEADER:]))
-    except (Damaged, UnicodeDecodeError, zlib.error) as error:
+    except (DamagedError, UnicodeDecodeError, zlib.error) as error:
         raise DataError(f"{where} is damaged or not a MATLAB file ({error})") from error
 
 
@@ -82,7 +82,7 @@ class _Reader:
                 content = memoryview(self._inflated(content))
                 kind, content = self._only(content)
             if kind != _MATRIX:
-                raise Damaged(f"an element of type {kind} stands where a variable is expected")
+                raise DamagedError(f"an element of type {kind} stands where a variable is expected")
             yield self._matrix(content, inner=False)
 
     def _inflated(self, content: memoryview) -> bytes:
@@ -92,7 +92,7 @@ class _Reader:
         while not stream.eof:
             part = stream.decompress(rest, 1 << 24)
             if not part and not stream.eof:
-                raise Damaged("a compressed variable ends too early")
+                raise DamagedError("a compressed variable ends too early")
             self._allowance.take(len(part))
             parts.append(part)
             rest = stream.unconsumed_tail
@@ -101,7 +101,7 @@ class _Reader:
     def _only(self, data: memoryview) -> tuple[int, memoryview]:
         found = list(self._elements(data))
         if len(found) != 1:
-            raise Damaged(f"{len(found)} elements stand where one is expected")
+            raise DamagedError(f"{len(found)} elements stand where one is expected")
         return found[0]
 
     def _elements(self, data: memoryview) -> Iterator[tuple[int, memoryview]]:
@@ -109,18 +109,18 @@ class _Reader:
         at = 0
         while at < len(data):
             if len(data) - at < 8:
-                raise Damaged("the last element is cut off")
+                raise DamagedError("the last element is cut off")
             kind, size = np.frombuffer(data, self._word, 2, at).tolist()
             start = at + 8
             if kind >> 16:  # a small element holds up to four bytes beside its type
                 kind, size, start = kind & 0xFFFF, kind >> 16, at + 4
                 if size > 4:
-                    raise Damaged(f"a small element declares {size} bytes")
+                    raise DamagedError(f"a small element declares {size} bytes")
                 at += 8
             else:
                 at = start + size + (0 if kind == _COMPRESSED else -size % 8)
             if start + size > len(data):
-                raise Damaged(f"an element declares {size} bytes where {len(data) - start} are left")
+                raise DamagedError(f"an element declares {size} bytes where {len(data) - start} are left")
             yield kind, data[start : start + size]
 
     def _matrix(self, content: memoryview, inner: bool) -> tuple[str, Any]:
@@ -131,9 +131,9 @@ class _Reader:
         flags = self._numbers(*_next(elements))
         shape = tuple(self._numbers(*_next(elements)).tolist())
         if len(flags) != 2 or flags.dtype.kind != "u":
-            raise Damaged("a variable does not begin with its flags")
+            raise DamagedError("a variable does not begin with its flags")
         if not 2 <= len(shape) <= _MOST_DIMENSIONS or min(shape) < 0:
-            raise Damaged(f"a variable declares the shape {shape}")
+            raise DamagedError(f"a variable declares the shape {shape}")
         name = bytes(_next(elements)[1]).decode("ascii")
         kind, marks = int(flags[0]) & 0xFF, int(flags[0]) >> 8
         if kind == _CELL and not inner:
@@ -145,7 +145,7 @@ class _Reader:
         if kind in _NUMERIC_CLASSES and not marks & _COMPLEX:
             values = self._numbers(*_next(elements))
             if len(values) != math.prod(shape):
-                raise Damaged(f"a matrix of shape {shape} has {len(values)} numbers")
+                raise DamagedError(f"a matrix of shape {shape} has {len(values)} numbers")
             return name, (values != 0 if marks & _LOGICAL else values).reshape(shape, order="F")
         return name, None
 
@@ -153,10 +153,10 @@ class _Reader:
         values = []
         for kind, content in elements:
             if kind != _MATRIX:
-                raise Damaged(f"an element of type {kind} stands where a cell is expected")
+                raise DamagedError(f"an element of type {kind} stands where a cell is expected")
             values.append(self._matrix(content, inner=True)[1])
         if len(values) != math.prod(shape):
-            raise Damaged(f"a cell array of shape {shape} has {len(values)} cells")
+            raise DamagedError(f"a cell array of shape {shape} has {len(values)} cells")
         cells = np.empty(len(values), dtype=object)
         cells[:] = values
         return cells.reshape(shape, order="F")
@@ -164,7 +164,7 @@ class _Reader:
     def _characters(self, elements: Iterator[tuple[int, memoryview]], shape: tuple[int, ...]) -> str | None:
         kind, content = _next(elements)
         if kind not in _TEXT:
-            raise Damaged(f"characters have the type {kind}")
+            raise DamagedError(f"characters have the type {kind}")
         codec = _TEXT[kind]
         text = bytes(content).decode(codec if codec[-1] == "8" or kind < 3 else f"{codec}-{'lb'[self._order == '>']}e")
         return text if len(shape) == 2 and shape[0] == 1 else None
@@ -172,14 +172,19 @@ class _Reader:
     def _sparse(self, elements: Iterator[tuple[int, memoryview]], shape: tuple[int, ...]) -> NDArray[Any]:
         """A dense matrix; three elements give row numbers, where each column starts, and the values."""
         rows, starts, values = (self._numbers(*_next(elements)) for _ in range(3))
-        if len(shape) != 2 or len(starts) != shape[1] + 1 or rows.dtype.kind not in "iu" or starts.dtype.kind not in "iu":
-            raise Damaged(f"a sparse matrix of shape {shape} has the starts of {len(starts) - 1} columns")
+        if (
+            len(shape) != 2
+            or len(starts) != shape[1] + 1
+            or rows.dtype.kind not in "iu"
+            or starts.dtype.kind not in "iu"
+        ):
+            raise DamagedError(f"a sparse matrix of shape {shape} has the starts of {len(starts) - 1} columns")
         sizes = np.diff(starts.astype(np.int64))
         used = int(starts[-1])
         if starts[0] != 0 or (sizes < 0).any() or used > min(len(rows), len(values)):
-            raise Damaged("the columns of a sparse matrix do not follow each other")
+            raise DamagedError("the columns of a sparse matrix do not follow each other")
         if used and not 0 <= int(rows[:used].min()) <= int(rows[:used].max()) < shape[0]:
-            raise Damaged(f"a sparse matrix of shape {shape} has a value in a row that it does not have")
+            raise DamagedError(f"a sparse matrix of shape {shape} has a value in a row that it does not have")
         self._allowance.take(8 * math.prod(shape))
         dense = np.zeros(shape)
         np.add.at(dense, (rows[:used], np.repeat(np.arange(shape[1]), sizes)), values[:used])
@@ -187,15 +192,15 @@ class _Reader:
 
     def _numbers(self, kind: int, content: memoryview) -> NDArray[Any]:
         if kind not in _NUMBERS:
-            raise Damaged(f"an element of type {kind} stands where numbers are expected")
+            raise DamagedError(f"an element of type {kind} stands where numbers are expected")
         dtype = np.dtype(self._order + _NUMBERS[kind])
         if len(content) % dtype.itemsize:
-            raise Damaged(f"{len(content)} bytes are no whole number of {dtype.name}")
+            raise DamagedError(f"{len(content)} bytes are no whole number of {dtype.name}")
         return np.frombuffer(content, dtype).astype(dtype.newbyteorder("="))
 
 
 def _next(elements: Iterator[tuple[int, memoryview]]) -> tuple[int, memoryview]:
     found = next(elements, None)
     if found is None:
-        raise Damaged("a variable ends too early")
+        raise DamagedError("a variable ends too early")
     return found

@@ -81,7 +81,9 @@ def read(path: Path, max_bytes: int | None = None) -> MIPLDataset:
     with border(str(path), "an .npz file of plain arrays"):
         allowance = Allowance(str(path), max_bytes)
         with zipfile.ZipFile(path) as file:
-            arrays = {member.filename.removesuffix(".npy"): _array(file, member, allowance) for member in file.infolist()}
+            arrays = {
+                member.filename.removesuffix(".npy"): _array(file, member, allowance) for member in file.infolist()
+            }
     for name in _REQUIRED:
         if name not in arrays:
             raise DataError(f"{path} has no array {name!r}; it has {sorted(arrays)}")

@@ -4,11 +4,13 @@ Parquet and Arrow files end in a footer, its length and a magic word, and reader
 of 64 bytes between the data and the footer disturbs nobody: it holds the checksums (CRC-32) of what lies before it and
 of what follows. Any program that writes the file anew leaves the block out, and the file is then one of a foreigner.
 
-Text has a first line of its own where mipl needs one; the checksum of all lines below stands in it under ``crc32``.
+Text has a first line of its own where mipl needs one; the checksum of what it says and of all lines below stands in it
+under ``crc32``.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 import zlib
@@ -65,14 +67,19 @@ def check_seal(file: BinaryIO, where: str, *, footer_only: bool = False) -> None
         raise _changed(where, "copy it again, or pass verify=False to read what is left of it")
 
 
-def crc32_of(data: bytes | memoryview) -> str:
-    """The checksum of some bytes as eight hexadecimal digits."""
-    return f"{zlib.crc32(data):08x}"
+def crc32_of(data: bytes | memoryview, extra: dict[str, Any]) -> str:
+    """The checksum of the metadata and the rows of a text file, as eight hexadecimal digits."""
+    return f"{zlib.crc32(data, _metadata_crc32(extra)):08x}"
 
 
-def crc32_from(file: BinaryIO, start: int) -> str:
-    """The checksum of a file from `start` to its end as eight hexadecimal digits."""
-    return f"{_crc32(file, start, file.seek(0, os.SEEK_END)):08x}"
+def crc32_from(file: BinaryIO, start: int, extra: dict[str, Any]) -> str:
+    """The same, of the rows of an open file from `start` to its end."""
+    return f"{_crc32(file, start, file.seek(0, os.SEEK_END), _metadata_crc32(extra)):08x}"
+
+
+def _metadata_crc32(extra: dict[str, Any]) -> int:
+    own = {key: value for key, value in extra.items() if key != "crc32"}
+    return zlib.crc32(json.dumps(own, sort_keys=True).encode())
 
 
 def check_rest(file: BinaryIO, extra: dict[str, Any], where: str) -> None:
@@ -80,7 +87,7 @@ def check_rest(file: BinaryIO, extra: dict[str, Any], where: str) -> None:
     expected = extra.get("crc32")
     if expected is None:
         return
-    if crc32_from(file, file.tell()) != expected:
+    if crc32_from(file, file.tell(), extra) != expected:
         raise _changed(
             where, 'if you edited it, take "crc32" out of its first line, or pass verify=False (--no-verify)'
         )
@@ -106,9 +113,8 @@ def _footer_start(file: BinaryIO) -> int | None:
     return None
 
 
-def _crc32(file: BinaryIO, start: int, stop: int) -> int:
+def _crc32(file: BinaryIO, start: int, stop: int, sum_so_far: int = 0) -> int:
     file.seek(start)
-    sum_so_far = 0
     while start < stop:
         piece = file.read(min(_PIECE, stop - start))
         if not piece:

@@ -278,4 +278,5 @@ class Tally:
         shown = ", ".join(f"{count} {what}" for what, count in sorted(self.counts.items()))
         print(f"{self.name}: {total} tried, {shown}")
         bad = ("raw error", "wrong", "refused in several lines", "lost", "not finite")
-        assert not {what: (self.counts[what], self.first[what]) for what in bad if self.counts[what]}, self.name
+        met = {what: (self.counts[what], self.first[what]) for what in bad if self.counts[what]}
+        assert not met, f"{self.name}: {met}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from mipl.io.limits import Allowance
 
 __all__ = ["read", "write"]
 
+_END = 22  #: bytes of the record that ends a zip file without a comment
 _REQUIRED = ("instances", "offsets", "candidates")
 #: name, kinds of numbers or text, dimensions
 _KINDS = (
@@ -81,9 +83,9 @@ def read(path: Path, max_bytes: int | None = None) -> MIPLDataset:
     with border(str(path), "an .npz file of plain arrays"):
         allowance = Allowance(str(path), max_bytes)
         with zipfile.ZipFile(path) as file:
-            arrays = {
-                member.filename.removesuffix(".npy"): _array(file, member, allowance) for member in file.infolist()
-            }
+            members = {member.filename.removesuffix(".npy"): member for member in file.infolist()}
+            _check_count(path, len(members))
+            arrays = {name: _array(file, member, allowance) for name, member in members.items()}
     for name in _REQUIRED:
         if name not in arrays:
             raise DataError(f"{path} has no array {name!r}; it has {sorted(arrays)}")
@@ -91,6 +93,16 @@ def read(path: Path, max_bytes: int | None = None) -> MIPLDataset:
         return _dataset(arrays, path.stem)
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
+
+
+def _check_count(path: Path, found: int) -> None:
+    """A changed length in the directory of a zip file hides the entries after it, which `zipfile` does not notice."""
+    with path.open("rb") as file:
+        file.seek(-_END, os.SEEK_END)
+        end = file.read()
+    declared = int.from_bytes(end[10:12], "little")
+    if end.startswith(b"PK\5\6") and declared not in (found, 0xFFFF):
+        raise ValueError(f"{found} arrays are found where the directory counts {declared}")
 
 
 def _array(file: zipfile.ZipFile, member: zipfile.ZipInfo, allowance: Allowance) -> NDArray[Any]:

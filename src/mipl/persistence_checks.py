@@ -21,7 +21,8 @@ from mipl.parameters import check_parameters
 
 __all__ = ["answers", "check_array", "check_model", "describe_array"]
 
-_SIZES = (2, 1)  #: instances of the bags that a model is asked about
+#: Instances of the bags that a model is asked about, in two questions: an array of a wrong length may fit one of them.
+_SIZES = ((2, 1), (2, 3, 2, 1, 3))
 _MOST_FEATURES = 2**26
 _SUM_TOLERANCE = 1e-3
 
@@ -77,6 +78,7 @@ def check_model(model: Any, promised: bool) -> None:
                 raise DataError(f"the {type(part).__name__} lacks its parameter {missing[0]!r}")
             if getattr(part, "_parameter_constraints", None):
                 check_parameters(part)
+        _check_training_bags(part)
     if not (promised or _is_known(model, ("mipl",))):
         return
     try:
@@ -89,11 +91,36 @@ def check_model(model: Any, promised: bool) -> None:
         raise DataError(f"the model does not answer ({type(error).__name__}: {told}); save it again") from error
 
 
+def _check_training_bags(part: Any) -> None:
+    """What a model remembers of its training bags has one finite row for each; other bags do not show it."""
+    posterior = getattr(part, "posterior_", None)
+    if posterior is None:
+        return
+    q = len(part.classes_)
+    if not isinstance(posterior, np.ndarray) or posterior.dtype.kind != "f" or posterior.shape[1:] != (q,):
+        raise DataError(f"posterior_ of the {type(part).__name__} is no array of numbers for {q} classes")
+    for name in ("bag_digests_", "outside_"):
+        remembered = getattr(part, name, None)
+        if remembered is None:
+            continue
+        if not isinstance(remembered, np.ndarray) or remembered.shape != posterior.shape[:1]:
+            raise DataError(f"{name} and posterior_ of the {type(part).__name__} are not of as many bags")
+        if not _is_finite(remembered):
+            raise DataError(f"{name} of the {type(part).__name__} has values that are not finite")
+    if not _is_finite(posterior):
+        raise DataError(f"posterior_ of the {type(part).__name__} has values that are not finite")
+
+
 def _ask(model: Any) -> None:
     """Ask a model about a few bags; a wrong answer is an error."""
     q, d = _classes(model), _features(model)
-    values = np.random.default_rng(0).uniform(0.1, 0.9, (sum(_SIZES), d)).astype(np.float32)
-    bags = Bags(values, np.cumsum([0, *_SIZES]), getattr(model, "instance_shape_", None))
+    for sizes in _SIZES:
+        _ask_about(model, q, d, sizes)
+
+
+def _ask_about(model: Any, q: int, d: int, sizes: tuple[int, ...]) -> None:
+    values = np.random.default_rng(0).uniform(0.1, 0.9, (sum(sizes), d)).astype(np.float32)
+    bags = Bags(values, np.cumsum([0, *sizes]), getattr(model, "instance_shape_", None))
     takes_bags = hasattr(type(model), "predict_instances")
     X: Any = bags if takes_bags else values
     with warnings.catch_warnings(), np.errstate(all="ignore"):

@@ -66,7 +66,8 @@ def _first_line(extra: dict[str, Any], checksum: str) -> bytes:
 def _what_lines_lose(dataset: MIPLDataset) -> dict[str, Any]:
     extra: dict[str, Any] = {}
     used = dataset.candidates.any(axis=0)
-    if not used.all() or not np.array_equal(np.sort(dataset.classes), dataset.classes):
+    blank = any(name != name.strip() for name in dataset.classes.astype(str).tolist())
+    if blank or not used.all() or not np.array_equal(np.sort(dataset.classes), dataset.classes):
         extra["classes"] = dataset.classes.tolist()
     if dataset.bags.instance_shape != (dataset.bags.n_features,):
         extra["instance_shape"] = list(dataset.bags.instance_shape)

@@ -66,7 +66,10 @@ def test_a_forger_who_changes_the_header_too_is_refused_by_the_answers(saved: Pa
             strip(value)
 
     strip(header["model"])
-    for name, array in arrays.items():
+    used = [name for name in arrays if name.rpartition(".")[2] in ("samples_", "dual_coef_", "intercept_")]
+    assert len(used) == 3
+    for name in used:
+        array = arrays[name]
         for bad in (np.full(array.shape, np.nan), np.ascontiguousarray(array[:-1])):
             sign(saved, header, {**arrays, name: bad})
             with pytest.raises(DataError, match=r"m\.mipl: the model does not answer"):

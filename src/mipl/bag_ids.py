@@ -54,7 +54,7 @@ def as_bag_ids(ids: Sequence[Any] | NDArray[Any], where: str = "") -> NDArray[An
     if len(kinds) > 1:
         one, other = (next(v for v in values if type(v) is kind) for kind in (int, str))
         raise DataError(f"{_of(where)}bag ids mix integers ({one}) and text ({other!r}); use one kind throughout")
-    if kinds == {int} and all(-(2**63) <= value < 2**63 for value in values):
+    if kinds == {int} and all(-(2**63) <= int(value) < 2**63 for value in values):
         return np.array(values, dtype=np.int64)
     return np.array(list(map(str, values)), dtype=str)
 

@@ -179,7 +179,8 @@ class _Reader:
             or starts.dtype.kind not in "iu"
         ):
             raise DamagedError(f"a sparse matrix of shape {shape} has the starts of {len(starts) - 1} columns")
-        sizes = np.diff(starts.astype(np.int64))
+        edges = starts.astype(np.int64)
+        sizes = edges[1:] - edges[:-1]
         used = int(starts[-1])
         if starts[0] != 0 or (sizes < 0).any() or used > min(len(rows), len(values)):
             raise DamagedError("the columns of a sparse matrix do not follow each other")

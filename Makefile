@@ -4,7 +4,7 @@ VENV   := .venv
 RUN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test slow lint bench clean
+.PHONY: demo test slow hostile lint bench clean
 
 demo: $(STAMP)  ## the main job on embedded data
 	$(RUN)/mipl demo
@@ -17,6 +17,9 @@ test: $(STAMP)  ## all tests but the slow ones, and the doctests
 
 slow: $(STAMP)  ## the slow tests too
 	$(PYTEST) --slow
+
+hostile: $(STAMP)  ## damaged files, killed saves, forged models and hostile names by the thousand, with counts
+	$(PYTEST) --slow -rP tests/hostile
 
 lint: $(STAMP)  ## style and types
 	$(RUN)/ruff check .

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mipl.arrays import as_pandas
+from mipl.arrays import as_pandas, unwrapped
+from mipl.bag_ids import as_bag_ids
 from mipl.bags import Bags, as_bags
 from mipl.candidates import bag_name, check_weights, label_names, parse_labels, parse_votes
 from mipl.errors import DataError, ParameterError
@@ -382,20 +383,20 @@ def _check_instance_labels(labels: ArrayLike | None, bags: Bags, q: int, ids: ND
     return array.astype(np.int64)
 
 
-def _check_bag_ids(ids: ArrayLike | None, m: int) -> NDArray[Any]:
+def _check_bag_ids(ids: Any, m: int) -> NDArray[Any]:
     if ids is None:
         return np.arange(m)
-    array = np.asarray(ids)
-    if array.dtype.kind not in "iuU":
-        array = array.astype(str)
-    if array.shape != (m,):
-        raise DataError(f"{array.size} bag ids for {m} bags; there must be one per bag")
+    given = unwrapped(ids)
+    given = given if isinstance(given, np.ndarray) else list(given)
+    if np.shape(given)[:1] != (m,) or getattr(given, "ndim", 1) != 1:
+        raise DataError(f"{np.size(given)} bag ids for {m} bags; there must be one per bag")
+    array = as_bag_ids(given)
     unique, counts = np.unique(array, return_counts=True)
     if len(unique) != m:
         raise DataError(
             f"the bag id {unique[counts > 1][0].item()!r} occurs {counts.max()} times; bag ids must be unique"
         )
-    return array.astype(np.int64) if array.dtype.kind == "u" else array
+    return array
 
 
 def _selected_ids(ids: NDArray[Any], index: NDArray[np.int64]) -> NDArray[Any] | None:

@@ -25,8 +25,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from mipl import __version__
 from mipl.bags import Bags
-from mipl.errors import DataError, UnavailableError
+from mipl.errors import DataError, MIPLError, UnavailableError
 from mipl.io.atomic import atomic_path
+from mipl.io.border import first_line
+from mipl.persistence_checks import answers, check_array, check_model, describe_array
 from mipl.persistence_migrations import migrate
 
 __all__ = ["load_model", "save_model"]
@@ -62,7 +64,12 @@ def save_model(model: BaseEstimator, path: str | Path) -> Path:
     arrays: Arrays = {}
     tree = _encode(model, arrays, type(model).__name__)
     header = json.dumps(
-        {"class": tree["class"], "model": tree, "versions": {"mipl": __version__, "numpy": np.__version__}}
+        {
+            "class": tree["class"],
+            "model": tree,
+            "answers": answers(model),
+            "versions": {"mipl": __version__, "numpy": np.__version__},
+        }
     )
     metadata = {"mipl_format": str(FORMAT), "mipl_model": header, "sha256": _digest(header, arrays)}
     with atomic_path(path) as temporary:
@@ -89,7 +96,8 @@ def load_model(path: str | Path) -> BaseEstimator:
     Raises
     ------
     DataError
-        If the file is missing, damaged, changed, of a newer format or not a model of mipl.
+        If the file is missing, damaged, changed, of a newer format or not a model of mipl; or if what it holds does
+        not fit together, so that the model cannot answer for a few bags.
     """
     file = Path(path)
     if not file.is_file():
@@ -105,20 +113,25 @@ def load_model(path: str | Path) -> BaseEstimator:
                     f"{file} has model format {version}, mipl {__version__} reads up to {FORMAT}; upgrade mipl"
                 )
             arrays: Arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{file} is damaged or not a mipl model ({error}); save the model again") from error
+    except (SafetensorError, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{file} is damaged or not a mipl model ({first_line(error)}); save the model again") from error
     header = metadata["mipl_model"]
     if metadata.get("sha256") != _digest(header, arrays):
         raise DataError(f"{file} was changed after it was saved (its checksum does not match); save the model again")
     try:
-        model = _decode(migrate(json.loads(header)["model"], int(version)), arrays)
+        content = json.loads(header)
+        model = _decode(migrate(content["model"], int(version)), arrays)
         # What can be saved on its own: a fitted model of one of mipl's contracts, not a transformer inside one.
-        answers = isinstance(model, BaseEstimator) and hasattr(type(model), "save") and hasattr(model, "classes_")
-    except DataError as error:
+        whole = isinstance(model, BaseEstimator) and hasattr(type(model), "save") and hasattr(model, "classes_")
+        if whole:
+            check_model(model, promised=content.get("answers") is True)
+    except MIPLError as error:
         raise DataError(f"{file}: {error}") from error
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise DataError(f"{file} has a header that this mipl cannot read ({error!r})") from error
-    if not answers:
+    except Exception as error:  # whatever a header makes of the classes that it names
+        raise DataError(f"{file} has a header that this mipl cannot read ({first_line(error)})") from error
+    if not whole:
         raise DataError(f"{file} does not hold a mipl estimator")
     return model
 
@@ -178,9 +191,9 @@ def _encode_array(array: NDArray[Any], arrays: Arrays, where: str) -> dict[str, 
     # safetensors knows C order only. BLAS takes another path for F order, with other last digits, so it is kept.
     if native.flags.f_contiguous and not native.flags.c_contiguous:
         arrays[name] = native.T
-        return {"$": "array", "name": name, "order": "F"}
+        return {"$": "array", "name": name, "order": "F", **describe_array(native.T)}
     arrays[name] = np.ascontiguousarray(native) if native.ndim else native
-    return {"$": "array", "name": name}
+    return {"$": "array", "name": name, **describe_array(arrays[name])}
 
 
 def _encode_bags(bags: Bags, arrays: Arrays, where: str) -> dict[str, Any]:
@@ -213,6 +226,7 @@ def _decode(node: Any, arrays: Arrays) -> Any:
     kind = node["$"]
     if kind == "array":
         array = arrays[node["name"]]
+        check_array(array, node)
         return array.T if node.get("order") == "F" else array
     if kind == "scalar":
         return _decode(node["value"], arrays)[()]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mipl.bag_ids import as_bag_ids
 from mipl.errors import DataError, UnavailableError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def group_rows(bag_ids: ArrayLike, n_rows: int) -> tuple[NDArray[np.int64] | Non
         ids = _plain_ids(ids)
     if np.issubdtype(ids.dtype, np.floating) and np.isnan(ids).any():
         raise DataError(f"row {int(np.flatnonzero(np.isnan(ids))[0])} has no bag id")
+    ids = as_bag_ids(ids)
     starts = np.concatenate([[0], np.flatnonzero(ids[1:] != ids[:-1]) + 1])
     if len(np.unique(ids[starts])) == len(starts):
         return None, np.append(starts, n_rows), ids[starts]
@@ -160,8 +162,4 @@ def _plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
     missing = np.flatnonzero((ids == np.array(None)) | (ids != ids))
     if len(missing):
         raise DataError(f"row {missing[0]} has no bag id")
-    try:
-        numbers = ids.astype(np.int64)
-    except (TypeError, ValueError, OverflowError):
-        return ids.astype(str)
-    return numbers if np.array_equal(numbers.astype(object), ids) else ids.astype(str)
+    return as_bag_ids(ids)

@@ -66,6 +66,12 @@ _OPTIONS: dict[str, Any] = {
         metavar="drop|mean",
     ),
     "candidates_sep": _option(str, "--candidates-sep", "Separator of the labels in a candidates cell."),
+    "verify": _option(
+        bool, "--verify/--no-verify", "Compare the checksums in files that mipl wrote; not for a file edited by hand."
+    ),
+    "max_bytes": _option(
+        int | None, "--max-bytes", "Most bytes that a file may take in memory. Default: half of the machine's memory."
+    ),
     "table": _option(
         Path | None,
         "--table",
@@ -77,7 +83,7 @@ _OPTIONS: dict[str, Any] = {
     ),
     "size": _option(int | None, "--size", "Side to which images are resized first. Default: as they are.", _IMAGES),
 }
-_DEFAULTS = {**dict.fromkeys(_OPTIONS), "candidates_sep": "|"}
+_DEFAULTS = {**dict.fromkeys(_OPTIONS), "candidates_sep": "|", "verify": True}
 _IMAGE_OPTIONS = ("table", "patch", "size")
 
 
@@ -98,11 +104,12 @@ class Reading:
         from mipl.io.columns import Columns
 
         said: dict[str, Any] = {k: v or None for k, v in self.options.items() if k not in _IMAGE_OPTIONS}
-        return Columns(**said, model_features=self.model_features)
+        return Columns(**{**said, "verify": self.options["verify"]}, model_features=self.model_features)
 
     def given(self) -> dict[str, Any]:
         """The options that were given, as `mipl.load` and `mipl.check` take them."""
-        return {name: value for name, value in self.options.items() if value and value != _DEFAULTS[name]}
+        asked = {name: value for name, value in self.options.items() if value or value is False}
+        return {name: value for name, value in asked.items() if value != _DEFAULTS[name]}
 
     def images(self) -> dict[str, Any]:
         """What was said about folders of images."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mipl.errors import DataError
+from mipl.io.border import first_line
 from mipl.io.columns import Columns, absent, has_role_name, pick
 from mipl.io.labels import candidate_cell, label_cell, restore_numbers
-from mipl.io.lists import first_line
 
 __all__ = ["FILES", "Answer", "SideTable", "answers_table", "bag_column", "find_column", "votes_of", "worker_column"]
 

@@ -101,7 +101,7 @@ def _scanned(
     files: list[Path], columns: Columns, unlabelled: Sequence[Any] | None, instances: int | None
 ) -> Iterator[Loaded]:
     """Chunks of files with columns, as one scan."""
-    source = Source(list_files(files), columns, None)
+    source = Source(list_files(files, columns.verify), columns, None)
     layout = source.layout
     build_index(source, Selection())  # a bag that comes again is found before anything is computed
     recipe = Recipe(layout, unlabelled=None if unlabelled is None else list(unlabelled))
@@ -121,7 +121,7 @@ def _chunks(
         tables, extra, options = open_text(file, columns, instances or _lines_of(file))
         yield from _loaded(file, tables, columns, unlabelled, extra, **options)
     elif suffix in _LINES and not compression and file.is_file():
-        tables, extra = open_lines(file, instances or _lines_of(file), _CHUNK_BYTES // _JSON_FACTOR)
+        tables, extra = open_lines(file, instances or _lines_of(file), _CHUNK_BYTES // _JSON_FACTOR, columns.verify)
         yield from _loaded(file, tables, columns, unlabelled, extra)
     else:
         found = read_raw(file, columns, **images)

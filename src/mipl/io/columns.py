@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipl.errors import DataError, ParameterError
+from mipl.io.limits import check_max_bytes
 
 __all__ = [
     "KNOWN_COLUMNS",
@@ -73,6 +74,10 @@ class Columns:
     model_features : sequence of str, default=None
         The features that a model was fitted with: where `features` does not say otherwise these columns are taken, in
         this order, and all others left out.
+    verify : bool, default=True
+        Whether checksums that mipl wrote into a file are compared.
+    max_bytes : int, default=None
+        The most bytes that a file may take in memory by what it declares; None takes half of the machine's memory.
     """
 
     bag: str | None = None
@@ -85,10 +90,13 @@ class Columns:
     decimal: str | None = None
     missing: str | None = None
     candidates_sep: str = "|"
-    # Not what a user says of a file, so it does not count where options are refused.
+    # Not what a user says of columns, so these do not count where options for columns are refused.
     model_features: Sequence[str] | None = field(default=None, compare=False)
+    verify: bool = field(default=True, compare=False)
+    max_bytes: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
+        check_max_bytes(self.max_bytes)
         if self.missing not in (None, "drop", "mean"):
             raise ParameterError(f"missing={self.missing!r}; it must be 'drop', 'mean' or None")
         if self.decimal not in (None, ".", ","):

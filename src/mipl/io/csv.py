@@ -7,7 +7,7 @@ are features, and their names are the feature names; only ``f0, f1, ...`` stand 
 bag may lie anywhere; candidates, label and group must agree in all of them or be empty. What the columns would lose (a
 class that is nobody's candidate, an order of classes other than sorted, the background class, ids that only look like
 numbers, the shape of an instance, features that are called ``f0, f1, ...`` or look like something else) stands in a
-first line ``# mipl {json}``, written only where it is needed.
+first line ``# mipl {json}``, written only where it is needed; it also has the checksum of all that follows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -28,10 +28,12 @@ import pyarrow.csv
 from mipl.bags import Bags
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
+from mipl.io.border import first_line
 from mipl.io.columns import KNOWN_COLUMNS, Columns, find_roles, has_role_name, non_feature
 from mipl.io.labels import as_numbers
-from mipl.io.lists import first_line
+from mipl.io.metadata import read_metadata
 from mipl.io.raw import RawBags
+from mipl.io.seals import check_rest, crc32_of
 from mipl.io.tabular import from_table
 from mipl.votes import join_votes, split_vote
 
@@ -67,9 +69,14 @@ def write(dataset: MIPLDataset, path: Path) -> None:
         columns[name] = np.ascontiguousarray(values)
     extra = _what_columns_lose(dataset)
     with path.open("wb") as file:
-        if extra:
-            file.write(f"{_MARK}{json.dumps(extra)}\n".encode())
-        pyarrow.csv.write_csv(pa.table(columns), file)
+        if not extra:
+            pyarrow.csv.write_csv(pa.table(columns), file)
+            return
+        rows = io.BytesIO()
+        pyarrow.csv.write_csv(pa.table(columns), rows)
+        content = rows.getbuffer()
+        file.write(f"{_MARK}{json.dumps({**extra, 'crc32': crc32_of(content, extra)})}\n".encode())
+        file.write(content)
 
 
 def _what_columns_lose(dataset: MIPLDataset) -> dict[str, Any]:
@@ -108,6 +115,8 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
     """
     text, remarks = _as_utf8(data, where)
     extra, sep, header, sample, skip = _head(text, where, columns)
+    if extra and columns.verify:
+        _check_rows(io.BytesIO(text), extra, where)
     decimal = columns.decimal or ("." if extra else _decimal(sample))
     kinds = _kinds(where, header, sample, decimal, columns, exact=bool(extra))
     try:
@@ -150,6 +159,9 @@ def open_text(path: Path, columns: Columns, rows: int) -> tuple[Iterator[pa.Tabl
         start = file.read(2 * _SAMPLE_BYTES)
     mark = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
     extra, sep, header, sample, skip = _head(start[mark:], where, columns)
+    if extra and columns.verify:
+        with path.open("rb") as file:
+            _check_rows(file, extra, where)
     decimal = columns.decimal or ("." if extra else _decimal(sample))
     kinds = _kinds(where, header, sample, decimal, columns, exact=bool(extra))
     row_bytes = max(1, len(start) // max(1, start.count(b"\n")))
@@ -173,6 +185,12 @@ def read_rows(data: bytes, where: str, columns: Columns) -> tuple[list[str], lis
     _, sep, header, _, skip = _head(text, where, columns)
     lines = io.StringIO("".join(text.decode().splitlines(keepends=True)[skip:]), newline="")
     return header, [dict(zip(header, map(str.strip, row), strict=False)) for row in csv.reader(lines, delimiter=sep)]
+
+
+def _check_rows(file: BinaryIO, extra: dict[str, Any], where: str) -> None:
+    """Compare the rows with the checksum in the line above them."""
+    file.readline()
+    check_rest(file, extra, where)
 
 
 def _would_be_left_out(dataset: MIPLDataset) -> bool:
@@ -221,17 +239,17 @@ def _head(text: bytes, where: str, columns: Columns) -> tuple[dict[str, Any], st
     sample = text[:_SAMPLE_BYTES].decode("utf-8", errors="ignore")
     if len(text) > _SAMPLE_BYTES:
         sample = sample[: sample.rfind("\n") + 1]
-    extra: Any = {}
+    extra: dict[str, Any] = {}
     above = 0
     if sample.startswith(_MARK):
         first, _, sample = sample.partition("\n")
         above = 1
-        try:
-            extra = json.loads(first[len(_MARK) :])
-        except json.JSONDecodeError as error:
-            raise DataError(f"{where}: the first line does not hold the JSON that mipl writes ({error})") from error
-        if not isinstance(extra, dict):
-            raise DataError(f"{where}: the first line does not hold a JSON object")
+        extra = read_metadata(first[len(_MARK) :], f"{where}, line 1")
+    elif sample.startswith(f'"{_MARK}'):
+        raise DataError(
+            f"{where}: a spreadsheet has rewritten the first line, in which mipl keeps what the columns cannot say; "
+            "delete the line to read the rows alone, or edit the file as text"
+        )
     sep = columns.sep or ("," if above else _separator(sample, where, columns))
     try:
         reader = csv.reader(io.StringIO(sample, newline=""), delimiter=sep)

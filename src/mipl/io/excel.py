@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import warnings
 import zipfile
 from typing import Any
 
 import pyarrow as pa
 
 from mipl.errors import DataError
+from mipl.io.border import border
 from mipl.io.columns import Columns
+from mipl.io.limits import Allowance
 from mipl.io.raw import RawBags
 from mipl.io.tabular import from_table
 from mipl.io.workbooks import openpyxl
@@ -30,15 +33,23 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
         What the user says about the columns.
     """
     package = openpyxl()
-    try:
+    allowance = Allowance(where, columns.max_bytes)
+    with border(where, "an .xlsx workbook"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # styles and extensions that do not matter here
+        with zipfile.ZipFile(io.BytesIO(data)) as parts:
+            allowance.take(sum(part.file_size for part in parts.infolist()))
         book = package.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-        rows = [list(row) for row in book.worksheets[0].iter_rows(values_only=True)]
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError, IndexError, EOFError) as error:
-        raise DataError(f"{where} is damaged or not an .xlsx workbook ({error})") from error
+        sheet = book.worksheets[0]
+        sheet.reset_dimensions()  # rows end at their last cell, wherever the sheet says that it ends
+        rows = []
+        for row in sheet.iter_rows(values_only=True):
+            allowance.take(8 * len(row))
+            rows.append(list(row))
     top = next((i for i, row in enumerate(rows) if any(cell is not None for cell in row)), None)
     if top is None:
         raise DataError(f"{where}: the first sheet is empty; its first row must name the columns")
     width = max(j for row in rows for j, cell in enumerate(row) if cell is not None) + 1
+    allowance.take(8 * width * len(rows))
     header = [_name(cell, j) for j, cell in enumerate([*rows[top], *[None] * width][:width])]
     body = [[*row, *[None] * width][:width] for row in rows[top + 1 :]]
     arrays = [_array([row[j] for row in body]) for j in range(width)]

@@ -1,24 +1,28 @@
 """JSON lines: one bag per line, or one instance per line, with the columns of Parquet.
 
 What the lines cannot say (a class that is nobody's candidate, an order of classes other than sorted, the shape of an
-instance, feature names) stands in a first line ``{"mipl": {...}}``, written only where it is needed.
+instance, feature names) stands in a first line ``{"mipl": {...}}``, written only where it is needed; it also has the
+checksum of all that follows.
 """
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
+from mipl.io.border import first_line
 from mipl.io.columns import Columns
-from mipl.io.lists import first_line
+from mipl.io.metadata import check_metadata
 from mipl.io.raw import RawBags
+from mipl.io.seals import check_rest, crc32_from
 from mipl.io.tabular import from_table
 
 __all__ = ["open_lines", "read", "write"]
@@ -27,10 +31,12 @@ __all__ = ["open_lines", "read", "write"]
 def write(dataset: MIPLDataset, path: Path) -> None:
     """Write `dataset` to `path`."""
     labels = dataset.label_names()
-    with path.open("w", encoding="utf-8") as file:
-        extra = _what_lines_lose(dataset)
+    extra = _what_lines_lose(dataset)
+    with path.open("w+b") as file:
         if extra:
-            file.write(json.dumps({"mipl": extra}) + "\n")
+            # The checksum is known at the end; until then digits of the same number stand in its place.
+            file.write(_first_line(extra, "0" * 8))
+        top = file.tell()
         for i, (instances, candidates) in enumerate(zip(dataset.bags, dataset.candidate_sets(), strict=True)):
             row: dict[str, Any] = {
                 "bag_id": dataset.bag_ids[i].item(),
@@ -46,13 +52,22 @@ def write(dataset: MIPLDataset, path: Path) -> None:
                 row["instance_labels"] = dataset.instance_labels[start:end].tolist()
             if dataset.groups is not None:
                 row["group"] = dataset.groups[i].item()
-            file.write(json.dumps(row) + "\n")
+            file.write(json.dumps(row).encode() + b"\n")
+        if extra:
+            checksum = crc32_from(file, top, extra)
+            file.seek(0)
+            file.write(_first_line(extra, checksum))
+
+
+def _first_line(extra: dict[str, Any], checksum: str) -> bytes:
+    return json.dumps({"mipl": {**extra, "crc32": checksum}}).encode() + b"\n"
 
 
 def _what_lines_lose(dataset: MIPLDataset) -> dict[str, Any]:
     extra: dict[str, Any] = {}
     used = dataset.candidates.any(axis=0)
-    if not used.all() or not np.array_equal(np.sort(dataset.classes), dataset.classes):
+    blank = any(name != name.strip() for name in dataset.classes.astype(str).tolist())
+    if blank or not used.all() or not np.array_equal(np.sort(dataset.classes), dataset.classes):
         extra["classes"] = dataset.classes.tolist()
     if dataset.bags.instance_shape != (dataset.bags.n_features,):
         extra["instance_shape"] = list(dataset.bags.instance_shape)
@@ -75,13 +90,16 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
     columns : Columns
         What the user says about the columns.
     """
-    extra, rows = _parsed(enumerate(data.removeprefix(b"\xef\xbb\xbf").splitlines(), start=1), where)
+    text = data.removeprefix(b"\xef\xbb\xbf")
+    extra, rows = _parsed(enumerate(text.splitlines(), start=1), where)
+    if extra and columns.verify:
+        _check_rows(io.BytesIO(text), extra, where)
     if not rows:
         raise DataError(f"{where} has no lines: the data set is empty")
     return from_table(_table(rows, where), where, columns, extra)
 
 
-def open_lines(path: Path, rows: int, max_bytes: int) -> tuple[Iterator[pa.Table], dict[str, Any]]:
+def open_lines(path: Path, rows: int, max_bytes: int, verify: bool = True) -> tuple[Iterator[pa.Table], dict[str, Any]]:
     """Open a large file to read it piece by piece.
 
     Parameters
@@ -92,6 +110,8 @@ def open_lines(path: Path, rows: int, max_bytes: int) -> tuple[Iterator[pa.Table
         The most lines of a piece.
     max_bytes : int
         About the most bytes of text of a piece.
+    verify : bool, default=True
+        Whether the checksum in the first line is compared.
 
     Returns
     -------
@@ -104,6 +124,9 @@ def open_lines(path: Path, rows: int, max_bytes: int) -> tuple[Iterator[pa.Table
     with path.open("rb") as file:
         first = file.readline().removeprefix(b"\xef\xbb\xbf")
     extra = _parsed([(1, first)], where)[0]
+    if extra and verify:
+        with path.open("rb") as file:
+            _check_rows(file, extra, where)
 
     def tables() -> Iterator[pa.Table]:
         with path.open("rb") as file:
@@ -136,10 +159,15 @@ def _parsed(lines: Iterable[tuple[int, bytes]], where: str) -> tuple[dict[str, A
         if not isinstance(row, dict):
             raise DataError(f"{where}: line {number} is not a JSON object; write one bag or instance per line")
         if number == 1 and set(row) == {"mipl"} and isinstance(row["mipl"], dict):
-            extra = row["mipl"]
+            extra = check_metadata(row["mipl"], f"{where}, line 1")
         else:
             rows.append(row)
     return extra, rows
+
+
+def _check_rows(file: BinaryIO, extra: dict[str, Any], where: str) -> None:
+    file.readline()
+    check_rest(file, extra, where)
 
 
 def _table(rows: list[dict[str, Any]], where: str) -> pa.Table:
@@ -149,7 +177,7 @@ def _table(rows: list[dict[str, Any]], where: str) -> pa.Table:
         cells = [_number_lists(row.get(name)) if name == "instances" else row.get(name) for row in rows]
         try:
             arrays[name] = pa.array(cells)
-        except (pa.ArrowException, OverflowError) as error:
+        except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
             raise DataError(f"{where}: the values of {name!r} are not of one kind ({first_line(error)})") from error
     return pa.table(arrays)
 

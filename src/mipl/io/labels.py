@@ -52,16 +52,19 @@ def candidate_cell(
     if isinstance(value, list | tuple | set | np.ndarray):
         if len(value) and all(isinstance(each, tuple) for each in value):  # a map, as Arrow gives it
             return read_entry(bag, dict(value)) or []
-        return [label for each in value if (label := label_cell(each)) is not None]
+        return [label for each in value if (label := label_cell(each, classes)) is not None]
     return read_entry(bag, label_cell(value) if isinstance(value, float) else value, classes) or []
 
 
-def label_cell(value: Any) -> Any:
-    """One label, None where it is unknown; 3.0 stands for 3, as spreadsheets and pandas write integers."""
+def label_cell(value: Any, classes: Collection[str] | None = None) -> Any:
+    """One label, None where it is unknown; 3.0 stands for 3, as spreadsheets and pandas write integers.
+
+    Blanks around a text are not part of it, unless one of the `classes` that are known is called so.
+    """
     if value is None or (isinstance(value, float) and value != value):
         return None
     if isinstance(value, str):
-        return value.strip() or None
+        return value if classes and value in classes else value.strip() or None
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value.item() if isinstance(value, np.generic) else value
@@ -104,4 +107,4 @@ def is_number(value: str) -> bool:
     """Whether a text is an integer of 64 bits in its plain form: no sign but a minus, no zeros in front."""
     digits = value.removeprefix("-")
     plain = digits.isascii() and digits.isdecimal() and len(digits) < 20
-    return plain and str(int(value)) == value and abs(int(value)) < 2**63
+    return plain and str(int(value)) == value and -(2**63) <= int(value) < 2**63

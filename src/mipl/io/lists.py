@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mipl.bag_ids import as_bag_ids
 from mipl.bag_lists import channels_last
 from mipl.errors import DataError
 
-__all__ = ["depth", "edges", "first_line", "is_list", "is_number_type", "vectors", "whole"]
+__all__ = ["arrow_ids", "depth", "edges", "is_list", "is_number_type", "vectors", "whole"]
 
 
 def whole(table: pa.Table, column: str) -> pa.Array:
@@ -23,6 +24,18 @@ def whole(table: pa.Table, column: str) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def arrow_ids(where: str, column: pa.Array) -> NDArray[Any]:
+    """Bag ids (m,) of a column without missing values, see `mipl.bag_ids.as_bag_ids`."""
+    kind = column.type
+    if pa.types.is_integer(kind):
+        return as_bag_ids(column.to_numpy(zero_copy_only=False), where)
+    if pa.types.is_temporal(kind) or pa.types.is_decimal(kind):
+        column = column.cast(pa.string())
+    elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_floating(kind)):
+        raise DataError(f"{where}: the bag ids are of type {kind}; they must be integers or text")
+    return as_bag_ids(column.to_pylist(), where)
 
 
 def is_list(kind: pa.DataType) -> bool:
@@ -105,8 +118,3 @@ def _numbers(values: pa.Array) -> NDArray[Any]:
         values = values.cast(pa.float64())
     array = values.to_numpy(zero_copy_only=False)
     return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
-
-
-def first_line(error: Exception) -> str:
-    """The first line of an error's text, or its name."""
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mipl.errors import DataError
 from mipl.io.columns import Columns, Roles, absent, non_feature, taken_names, unknown_to_model
 from mipl.io.labels import as_numbers, candidate_cell, label_cell, map_labels, restore_numbers
-from mipl.io.lists import depth, is_number_type, vectors, whole
+from mipl.io.lists import arrow_ids, depth, is_number_type, vectors, whole
 from mipl.io.problems import Problem
 from mipl.io.raw import RawBags
 from mipl.rows import group_rows
@@ -64,7 +64,8 @@ def from_long(
         raise DataError(f"{where} has no rows: the data set is empty")
     lines = None if top is None else np.arange(table.num_rows) + top
     ids = _bag_ids(where, whole(table, bag), text and extra.get("bag_id") != "string")
-    table, ids, lines = _without_blank_rows(where, table, ids, lines, bag)
+    numeric = extra.get("bag_id") != "string" and (text or is_number_type(table.schema.field(bag).type))
+    table, ids, lines = _without_blank_rows(where, table, ids, lines, bag, numeric)
     features = _Features(table, where, columns, roles, "features" in extra or "feature_names" in extra, decimal)
     order, offsets, bag_ids = group_rows(ids, len(ids))
     rows = np.arange(len(ids)) if order is None else order
@@ -175,19 +176,24 @@ def _whole_numbers(raw: RawBags, table: pa.Table, name: str) -> NDArray[np.int64
 
 def _bag_ids(where: str, column: pa.Array, text: bool) -> NDArray[Any]:
     """The bag of each row as integers or text, an empty text where it is missing."""
-    if pa.types.is_integer(column.type) and not column.null_count:
-        return column.to_numpy().astype(np.int64)
-    cells = [label_cell(v) for v in column.to_pylist()]
-    if any(isinstance(v, list | dict) for v in cells):
-        raise DataError(f"{where}: the bag ids are of type {column.type}; they must be integers or text")
-    if not text and all(type(v) is int for v in cells):
-        return np.array(cells)
-    strings = ["" if v is None else str(v) for v in cells]
-    return as_numbers(strings) if text else np.array(strings)
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    if column.null_count:
+        filled = column.drop_null()
+        ids = np.full(len(column), "", dtype=object)
+        if len(filled):
+            ids[column.is_valid().to_numpy(zero_copy_only=False)] = arrow_ids(where, filled).astype(str)
+        ids = ids.astype(str)
+    else:
+        ids = arrow_ids(where, column)
+    if ids.dtype.kind == "i":
+        return ids
+    strings = [value.strip() for value in ids.tolist()]
+    return as_numbers(strings) if text else np.array(strings, dtype=str)
 
 
 def _without_blank_rows(
-    where: str, table: pa.Table, ids: NDArray[Any], lines: NDArray[np.int64] | None, bag: str
+    where: str, table: pa.Table, ids: NDArray[Any], lines: NDArray[np.int64] | None, bag: str, numeric: bool
 ) -> tuple[pa.Table, NDArray[Any], NDArray[np.int64] | None]:
     """Leave out rows in which every cell is empty, as spreadsheets have them at the end."""
     if ids.dtype.kind != "U" or not (ids == "").any():
@@ -202,7 +208,7 @@ def _without_blank_rows(
     keep = ids != ""
     if not keep.any():
         raise DataError(f"{where} has no rows: the data set is empty")
-    kept = as_numbers(ids[keep].tolist())
+    kept = as_numbers(ids[keep].tolist()) if numeric else ids[keep]
     return table.filter(pa.array(keep)), kept, None if lines is None else lines[keep]
 
 

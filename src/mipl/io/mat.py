@@ -3,24 +3,27 @@
 ``data`` is a cell matrix with one row per bag: instances (n_i, d), candidate labels, true label; labels count from 1.
 Some files have a fourth column; where it holds one integer per instance it is read as instance labels (q + 1 for
 negative, 0 for unknown), otherwise it is left alone. Splits are files of their own with ``trainIndex`` and
-``testIndex``.
+``testIndex``. Files are read by `mipl.io.matlab`, not by SciPy, which damaged files can crash.
 """
 
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.io import loadmat, savemat
+from scipy.io import savemat
 
 from mipl.bags import Bags
 from mipl.candidates import label_names
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
+from mipl.io.border import border
+from mipl.io.limits import Allowance
+from mipl.io.matlab import read_variables
+from mipl.io.metadata import read_metadata
 from mipl.io.published import provenance
 
 __all__ = ["read", "read_split", "write"]
@@ -56,20 +59,29 @@ def write(dataset: MIPLDataset, path: Path) -> None:
     savemat(path, {"data": cells, "mipl": json.dumps(extra)}, appendmat=False, do_compression=True)
 
 
-def read(path: Path) -> MIPLDataset:
+def read(path: Path, max_bytes: int | None = None) -> MIPLDataset:
     """Read a data set from the published cell layout.
 
     The description of a file that mipl did not write says whether it is one of the authors' (`mipl.io.published`).
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    max_bytes : int, default=None
+        The most bytes that its matrices may take; None takes half of the machine's memory.
     """
-    content = _load(path)
+    content = _load(path, max_bytes)
     if "data" not in content:
         names = [n for n in content if not n.startswith("__")]
         hint = "; it is a split, use it with a data set" if "trainIndex" in content else ""
         raise DataError(f"{path} has no variable 'data'; it has {names}{hint}")
     cells = content["data"]
-    if cells.dtype != object or cells.ndim != 2 or cells.shape[1] not in (3, 4) or len(cells) == 0:
+    if not isinstance(cells, np.ndarray) or cells.dtype != object:
+        raise DataError(f"{path}: 'data' is no cell matrix; it must have one row per bag and 3 or 4 columns")
+    if cells.ndim != 2 or cells.shape[1] not in (3, 4) or len(cells) == 0:
         raise DataError(
-            f"{path}: 'data' is {cells.dtype} {cells.shape}; it must be a cell matrix with one row per bag and "
+            f"{path}: 'data' is a cell array {cells.shape}; it must be a cell matrix with one row per bag and "
             "3 columns (instances, candidate labels, true label) or 4"
         )
     bags = [_matrix(path, i, cell) for i, cell in enumerate(cells[:, 0])]
@@ -81,22 +93,41 @@ def read(path: Path) -> MIPLDataset:
         if len(label) > 1 or (label < 0).any():
             raise DataError(f"{path}: bag {i} has the true label {label.tolist()}; it must be one of 1, 2, ...")
     extra = _extra(path, content)
-    q = len(extra["classes"]) if "classes" in extra else int(max(row.max() for row in candidates + labels if len(row)))
+    named = extra.get("classes")
+    q = len(named) if named is not None else int(max(row.max() for row in candidates + labels if len(row)))
+    Allowance(str(path), max_bytes).take(len(bags) * q)
     mask = np.zeros((len(bags), q), dtype=bool)
-    for i, row in enumerate(candidates):
+    for i, (row, label) in enumerate(zip(candidates, labels, strict=True)):
+        if len(label) and label[0] > q:
+            raise DataError(f"{path}: bag {i} has the true label {label[0]}, but there are {q} classes")
         if row.max() > q:
             raise DataError(f"{path}: bag {i} has the candidate label {row.max()}, but there are {q} classes")
         mask[i, row - 1] = True
+    try:
+        return _dataset(bags, mask, labels, extra, cells, path)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def _dataset(
+    bags: list[NDArray[Any]],
+    mask: NDArray[np.bool_],
+    labels: list[NDArray[np.int64]],
+    extra: dict[str, Any],
+    cells: NDArray[Any],
+    path: Path,
+) -> MIPLDataset:
+    q = mask.shape[1]
     built = Bags.from_list(bags, extra.get("instance_shape"), extra.get("feature_names"))
     truth = np.array([label[0] - 1 if len(label) else -1 for label in labels])
     return MIPLDataset(
         bags=built,
         candidates=mask,
-        labels=label_names(truth, np.array(extra.get("classes", range(q)))),
+        labels=label_names(truth, np.array(extra.get("classes") or range(q))),
         classes=extra.get("classes"),
         instance_labels=_instance_labels(cells, built, q),
         bag_ids=extra.get("bag_ids"),
-        name=extra.get("name", path.stem),
+        name=extra.get("name", path.stem) or "",
         description=extra["description"] if "description" in extra else provenance(path),
         groups=extra.get("groups"),
     )
@@ -122,35 +153,21 @@ def read_split(path: str | Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return parts[0], parts[1]
 
 
-def _load(path: Path) -> dict[str, Any]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            return loadmat(path)
-    except NotImplementedError as error:
-        raise DataError(f"{path} is a MATLAB 7.3 (HDF5) file; save it again in MATLAB with -v7") from error
-    except Exception as error:  # SciPy's reader raises nearly anything on a damaged file
-        raise DataError(f"{path} is damaged or not a MATLAB file ({type(error).__name__}: {error})") from error
+def _load(path: Path, max_bytes: int | None = None) -> dict[str, Any]:
+    with border(str(path), "a MATLAB file"):
+        return read_variables(path.read_bytes(), str(path), Allowance(str(path), max_bytes))
 
 
 def _extra(path: Path, content: dict[str, Any]) -> dict[str, Any]:
     if "mipl" not in content:
         return {}
-    try:
-        extra = json.loads(str(content["mipl"].item()))
-    except (ValueError, AttributeError) as error:
-        raise DataError(f"{path}: the variable 'mipl' is not the text that mipl writes") from error
-    if not isinstance(extra, dict):
+    if not isinstance(content["mipl"], str):
         raise DataError(f"{path}: the variable 'mipl' is not the text that mipl writes")
-    return extra
-
-
-def _dense(cell: Any) -> NDArray[Any]:
-    return cell.toarray() if hasattr(cell, "toarray") else np.asarray(cell)
+    return read_metadata(content["mipl"], str(path))
 
 
 def _matrix(path: Path, i: int, cell: Any) -> NDArray[Any]:
-    array = _dense(cell)
+    array = np.asarray(cell)
     if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "fiub":
         raise DataError(
             f"{path}: bag {i} has instances of type {array.dtype} and shape {array.shape}; expected (n_i, d)"
@@ -159,7 +176,7 @@ def _matrix(path: Path, i: int, cell: Any) -> NDArray[Any]:
 
 
 def _whole_numbers(path: Path, i: int, cell: Any, what: str) -> NDArray[np.int64]:
-    array = _dense(cell).reshape(-1)
+    array = np.asarray(cell).reshape(-1)
     if array.dtype.kind not in "fiub" or not np.isfinite(array).all() or (np.abs(array) > 2**53).any():
         raise DataError(f"{path}: bag {i}: the {what} are not whole numbers")
     whole = array.astype(np.int64)

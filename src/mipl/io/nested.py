@@ -10,7 +10,7 @@ import pyarrow as pa
 from mipl.errors import DataError
 from mipl.io.columns import Columns, Roles
 from mipl.io.labels import candidate_cell, label_cell, map_labels
-from mipl.io.lists import edges, is_list, vectors, whole
+from mipl.io.lists import arrow_ids, edges, is_list, vectors, whole
 from mipl.io.raw import RawBags
 
 __all__ = ["from_nested"]
@@ -63,7 +63,8 @@ def from_nested(
         sets = _candidates(where, table, roles["candidates"], columns, extra, ids)
         sets = [map_labels(entry, _whole_number) if whole_numbers else entry for entry in sets]
     if roles["label"] is not None:
-        labels = [label_cell(v) for v in whole(table, roles["label"]).to_pylist()]
+        named = None if not extra.get("classes") else set(map(str, extra["classes"]))
+        labels = [label_cell(v, named) for v in whole(table, roles["label"]).to_pylist()]
         labels = list(map(_whole_number, labels)) if whole_numbers else labels
     used = {bag, instances, roles["candidates"], roles["label"], "weights", "instance_labels", "group"}
     return RawBags(
@@ -97,8 +98,7 @@ def _ids(where: str, column: pa.Array) -> Any:
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
         raise DataError(f"{where}: row {row} has no bag id")
-    ids = np.array(column.to_pylist()) if not pa.types.is_integer(column.type) else column.to_numpy()
-    return ids if ids.dtype.kind in "iuU" else ids.astype(str)
+    return arrow_ids(where, column)
 
 
 def _instance_labels(where: str, table: pa.Table, offsets: Any, ids: Any) -> Any:
@@ -134,13 +134,13 @@ def _candidates(where: str, table: pa.Table, name: str, columns: Columns, extra:
     cells = whole(table, name).to_pylist()
     weights = whole(table, "weights").to_pylist() if "weights" in table.column_names else [None] * len(cells)
     entries: list[Any] = []
+    known = None if not extra.get("classes") else set(map(str, extra["classes"]))
     for i, (cell, given) in enumerate(zip(cells, weights, strict=True)):
         bag = f"{where}: bag {ids[i].item()!r}"
         if given is not None:
             if not isinstance(cell, list) or not isinstance(given, list) or len(cell) != len(given):
                 raise DataError(f"{where}: row {i} does not have one weight for each candidate")
             cell = dict(zip(cell, given, strict=True))
-        known = None if not extra.get("classes") else set(map(str, extra["classes"]))
         entries.append(candidate_cell(cell, columns.candidates_sep, not extra, bag, known))
     return entries
 

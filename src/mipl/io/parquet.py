@@ -4,14 +4,17 @@ Columns: ``bag_id`` (integer or string), ``instances`` (list of fixed-size lists
 strings), ``label`` (string or null), and where they are known ``weights`` (list of float, one for each candidate),
 ``instance_labels`` (list of integers: class index, q for negative, -1 for unknown) and ``group`` (integer). What the
 columns cannot say (class order, background class, instance shape, feature names, name) is JSON under the key ``mipl``
-of the schema's metadata; a file without it, written by another tool, is read too. Its ``candidates`` may be maps or
+of the schema's metadata; a file without it, written by another tool, is read too. Pages have checksums, and the file as
+a whole has those of `mipl.io.seals`. Its ``candidates`` may be maps or
 structs from labels to weights, or strings ``"a:3|b:1"``; a null stands for a bag of which nothing is known.
 """
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +22,14 @@ import pyarrow.parquet as pq
 
 from mipl.candidates import label_names
 from mipl.dataset import MIPLDataset
-from mipl.errors import DataError
+from mipl.io.border import border
 from mipl.io.columns import Columns
-from mipl.io.lists import first_line
+from mipl.io.limits import Allowance
 from mipl.io.raw import RawBags
+from mipl.io.seals import check_seal, seal
 from mipl.io.tabular import from_table, metadata
 
-__all__ = ["read", "to_table", "write"]
+__all__ = ["declared_bytes", "open_parquet", "read", "to_table", "write"]
 
 _ROW_GROUP_BYTES = 64 << 20
 
@@ -33,7 +37,9 @@ _ROW_GROUP_BYTES = 64 << 20
 def write(dataset: MIPLDataset, path: Path) -> None:
     """Write `dataset` to `path`, in row groups of about 64 MiB so that a reader can stream them."""
     bag_bytes = max(1, dataset.bags.instances.nbytes // len(dataset))
-    pq.write_table(to_table(dataset), path, row_group_size=max(1, _ROW_GROUP_BYTES // bag_bytes))
+    rows = max(1, _ROW_GROUP_BYTES // bag_bytes)
+    pq.write_table(to_table(dataset), path, row_group_size=rows, write_page_checksum=True)
+    seal(path)
 
 
 def to_table(dataset: MIPLDataset) -> pa.Table:
@@ -82,8 +88,38 @@ def read(data: bytes | Path, where: str, columns: Columns) -> RawBags:
     columns : Columns
         What the user says about the columns.
     """
-    try:
-        table = pq.ParquetFile(data if isinstance(data, Path) else pa.BufferReader(data)).read()
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{where} is damaged or not a Parquet file ({first_line(error)})") from error
+    with border(where, "a Parquet file"):
+        if columns.verify:
+            with data.open("rb") if isinstance(data, Path) else io.BytesIO(data) as opened:
+                check_seal(opened, where)
+        with open_parquet(data, columns.verify) as file:
+            table = _read_groups(file, Allowance(where, columns.max_bytes))
+        table.validate(full=True)
     return from_table(table, where, columns, metadata(table, where))
+
+
+def open_parquet(data: bytes | str | Path, verify: bool = True, buffer_size: int = 0) -> pq.ParquetFile:
+    """Open a Parquet file; where `verify` is true, a page whose checksum does not match is an error when it is read."""
+    source = pa.BufferReader(data) if isinstance(data, bytes) else data
+    return pq.ParquetFile(source, buffer_size=buffer_size, page_checksum_verification=verify)
+
+
+def declared_bytes(group: Any) -> int:
+    """The bytes that a row group takes by its footer: encoded, or as numbers, where runs of equal ones are short."""
+    columns = [group.column(j) for j in range(group.num_columns)]
+    widths = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4}
+    return sum(max(c.total_uncompressed_size, c.num_values * widths.get(c.physical_type, 8)) for c in columns)
+
+
+def _read_groups(file: pq.ParquetFile, allowance: Allowance) -> pa.Table:
+    tables = []
+    for g in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(g)
+        declared = declared_bytes(group)
+        allowance.take(declared)
+        table = file.read_row_group(g)
+        if table.num_rows != group.num_rows:
+            raise ValueError(f"row group {g} has {table.num_rows} rows, its footer says {group.num_rows}")
+        allowance.take(max(0, table.nbytes - declared))
+        tables.append(table)
+    return pa.concat_tables(tables) if tables else file.schema_arrow.empty_table()

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mipl.bags import Bags
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
+from mipl.io.border import border
 from mipl.io.columns import Roles, absent
 from mipl.io.problems import Problem
 
@@ -149,33 +150,38 @@ class RawBags:
             The classes that a bag without candidates may have; None refuses such bags.
         """
         remarks = list(self.remarks)
-        part = self._checked(missing, remarks)
-        candidates, classes = part._candidates(unlabelled)
-        try:
-            dataset = MIPLDataset(
-                bags=Bags(
-                    part.values.astype(np.float32, copy=False), part.offsets, part.instance_shape, part.feature_names
-                ),
-                candidates=candidates,
-                labels=part.labels,
-                classes=classes,
-                instance_labels=part.instance_labels,
-                bag_ids=part.bag_ids,
-                name=part.name or "",
-                description=part.description,
-                groups=part.groups,
-                background=part.background,
-            )
-        except DataError as error:
-            raise DataError(f"{self.where}: {error}") from error
+        with border(self.where):
+            part = self._checked(missing, remarks)
+            candidates, classes = part._candidates(unlabelled)
+            dataset = part._dataset(candidates, classes)
         for remark in remarks:
             _LOG.info(remark)
         return Loaded(dataset, part.instance_ids, tuple(remarks), part.labels is not None)
 
     def load_bags(self, missing: str | None = None) -> Bags:
         """The bags without their labels, or the first problem of their values."""
-        part = self._checked(missing, [])
-        return Bags(part.values.astype(np.float32, copy=False), part.offsets, part.instance_shape, part.feature_names)
+        with border(self.where):
+            return self._checked(missing, [])._bags()
+
+    def _bags(self) -> Bags:
+        return Bags(self.values.astype(np.float32, copy=False), self.offsets, self.instance_shape, self.feature_names)
+
+    def _dataset(self, candidates: Any, classes: Any) -> MIPLDataset:
+        try:
+            return MIPLDataset(
+                bags=self._bags(),
+                candidates=candidates,
+                labels=self.labels,
+                classes=classes,
+                instance_labels=self.instance_labels,
+                bag_ids=self.bag_ids,
+                name=self.name or "",
+                description=self.description,
+                groups=self.groups,
+                background=self.background,
+            )
+        except DataError as error:
+            raise DataError(f"{self.where}: {error}") from error
 
     def _checked(self, missing: str | None, remarks: list[str]) -> RawBags:
         """These bags with missing values mended; what is wrong with the others is an error."""

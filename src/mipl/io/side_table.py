@@ -14,11 +14,11 @@ from typing import Any
 
 from mipl.errors import DataError
 from mipl.io.answers import FILES, SideTable, answers_table, find_column, worker_column
+from mipl.io.border import first_line
 from mipl.io.columns import Columns, absent, find_roles
 from mipl.io.csv import read_rows
 from mipl.io.label_studio import read_export
 from mipl.io.labels import candidate_cell, label_cell, restore_numbers
-from mipl.io.lists import first_line
 from mipl.io.raw import RawBags
 
 __all__ = ["attach", "read_side_table"]

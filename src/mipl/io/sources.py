@@ -5,9 +5,9 @@ from __future__ import annotations
 import bz2
 import glob
 import gzip
+import io
 import lzma
 import sys
-import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -16,9 +16,11 @@ from typing import Any
 
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
+from mipl.io.border import border
 from mipl.io.columns import Columns
 from mipl.io.images import IMAGE_SUFFIXES, is_image_folder
 from mipl.io.joining import join
+from mipl.io.limits import Allowance, read_limited
 from mipl.io.raw import Loaded, RawBags
 from mipl.io.side_table import attach, read_side_table
 
@@ -37,7 +39,7 @@ TABLES = {
     ".ndjson": "mipl.io.jsonl",
     ".xlsx": "mipl.io.excel",
 }
-#: suffix -> module with ``read(path) -> MIPLDataset``
+#: suffix -> module with ``read(path, max_bytes) -> MIPLDataset``
 ARRAYS = {".npz": "mipl.io.npz", ".mat": "mipl.io.mat"}
 READERS = {**TABLES, **ARRAYS}
 _COMPRESSED = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ", ".zst": b"\x28\xb5\x2f\xfd"}
@@ -131,6 +133,11 @@ def read_joined(files: Sequence[Path], columns: Columns, **images: Any) -> RawBa
 
 def read_raw(path: Path, columns: Columns, **images: Any) -> RawBags | MIPLDataset:
     """Read one file or folder of images as it is."""
+    with border(str(path), "a file of data"):
+        return _read_raw(path, columns, images)
+
+
+def _read_raw(path: Path, columns: Columns, images: dict[str, Any]) -> RawBags | MIPLDataset:
     given = {option: value for option, value in images.items() if value is not None}
     if path.is_dir():
         return import_module("mipl.io.images").read(path, columns, **given)
@@ -147,11 +154,12 @@ def read_raw(path: Path, columns: Columns, **images: Any) -> RawBags | MIPLDatas
     if suffix in ARRAYS:
         if columns != Columns():
             raise DataError(f"{path} has arrays and no columns; options for columns do not apply to {suffix} files")
-        return import_module(ARRAYS[suffix]).read(path)
+        return import_module(ARRAYS[suffix]).read(path, columns.max_bytes)
     reader = import_module(TABLES[suffix])
     if suffix in (".parquet", ".pq") and not compression:
         return _described(reader.read(path, str(path), columns), path)
-    return _described(reader.read(_decompressed(path.read_bytes(), compression, str(path)), str(path), columns), path)
+    data = _decompressed(path.read_bytes(), compression, str(path), columns)
+    return _described(reader.read(data, str(path), columns), path)
 
 
 def _described(raw: RawBags, path: Path) -> RawBags:
@@ -170,25 +178,29 @@ def _read_bytes(data: bytes, where: str, columns: Columns) -> RawBags:
         raise DataError(f"{where} is empty")
     for compression, mark in _COMPRESSED.items():
         if data.startswith(mark):
-            data = _decompressed(data, compression, where)
+            data = _decompressed(data, compression, where, columns)
     marks = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\xff\xff\xff\xff": ".feather", b"PK\x03\x04": ".xlsx"}
     suffix = next((s for mark, s in marks.items() if data.startswith(mark)), "")
     suffix = suffix or (".jsonl" if data.lstrip()[:1] == b"{" else ".csv")
     return import_module(TABLES[suffix]).read(data, where, columns)
 
 
-def _decompressed(data: bytes, compression: str, where: str) -> bytes:
-    try:
-        if compression == ".gz":
-            return gzip.decompress(data)
-        if compression == ".bz2":
-            return bz2.decompress(data)
-        if compression == ".xz":
-            return lzma.decompress(data)
-        if compression == ".zst":
-            import pyarrow as pa
+def _decompressed(data: bytes, compression: str, where: str, columns: Columns) -> bytes:
+    if not compression:
+        return data
+    with border(where, f"compressed as {compression}"), _opened(data, compression) as stream:
+        return read_limited(stream, Allowance(where, columns.max_bytes))
 
-            return pa.CompressedInputStream(pa.BufferReader(data), "zstd").read()
-    except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
-        raise DataError(f"{where} is damaged or not compressed as its name says ({error})") from error
-    return data
+
+def _opened(data: bytes, compression: str) -> Any:
+    """The content of compressed bytes as a stream."""
+    content = io.BytesIO(data)
+    if compression == ".gz":
+        return gzip.GzipFile(fileobj=content)
+    if compression == ".bz2":
+        return bz2.BZ2File(content)
+    if compression == ".xz":
+        return lzma.LZMAFile(content)
+    import pyarrow as pa
+
+    return pa.CompressedInputStream(pa.BufferReader(data), "zstd")

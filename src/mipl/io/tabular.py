@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from mipl.errors import DataError
+from mipl.io.border import border
 from mipl.io.columns import Columns, find_roles, pick, unknown_to_model
 from mipl.io.lists import depth, is_list, whole
 from mipl.io.long import from_long
+from mipl.io.metadata import read_metadata
 from mipl.io.nested import from_nested
 from mipl.io.raw import RawBags
 
@@ -48,10 +51,23 @@ def from_table(
     top, text, decimal
         See `mipl.io.long.from_long`.
     """
-    for name in table.column_names:
-        if table.column_names.count(name) > 1:
-            raise DataError(f"{where} has the column {name!r} {table.column_names.count(name)} times; rename one")
-    extra = extra or {}
+    with border(where, "a table of bags"):
+        return _from_table(table, where, columns, extra or {}, nested, top, text, decimal)
+
+
+def _from_table(
+    table: pa.Table,
+    where: str,
+    columns: Columns,
+    extra: dict[str, Any],
+    nested: bool | None,
+    top: int | None,
+    text: bool,
+    decimal: str,
+) -> RawBags:
+    for name, count in Counter(table.column_names).items():
+        if count > 1:
+            raise DataError(f"{where} has the column {name!r} {count} times; rename one")
     table = _with_class_names(table)
     roles = find_roles(where, table.column_names, columns, exact=bool(extra))
     if table.num_rows == 0:
@@ -86,13 +102,7 @@ def metadata(table: pa.Table, where: str) -> dict[str, Any]:
     text = (table.schema.metadata or {}).get(b"mipl")
     if text is None:
         return {}
-    try:
-        extra = json.loads(text)
-    except ValueError as error:
-        raise DataError(f"{where}: the metadata of mipl are not JSON ({error})") from error
-    if extra.get("format", 1) > 1:
-        raise DataError(f"{where} was written by a newer mipl (format {extra['format']}); upgrade mipl")
-    return extra
+    return read_metadata(text, where)
 
 
 def instances_column(table: pa.Table, where: str, columns: Columns, roles: dict[str, str | None]) -> str | None:
@@ -130,7 +140,7 @@ def _with_class_names(table: pa.Table) -> pa.Table:
         return table
     try:
         features = json.loads(text)["info"]["features"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return table
     for name, feature in features.items() if isinstance(features, dict) else ():
         inner = feature.get("feature", feature) if isinstance(feature, dict) else feature

@@ -16,7 +16,8 @@ import pyarrow.dataset
 import pyarrow.fs
 
 from mipl.errors import DataError
-from mipl.io.lists import first_line
+from mipl.io.border import border
+from mipl.io.seals import check_seal
 from mipl.io.sources import expand, file_format
 from mipl.scanning.rows import ArrowRows, ParquetRows, Rows
 
@@ -38,14 +39,17 @@ class ScanFile:
         A digest of its size and time of change.
     partition : tuple of (str, value), default=()
         The columns that stand in the names of its folders, ``year=2024``.
+    verify : bool, default=True
+        Whether checksums are compared: of pages when they are read, of the footer that mipl wrote when it is opened.
     """
 
     path: str
     state: bytes
     partition: tuple[tuple[str, Any], ...] = ()
+    verify: bool = True
 
     @classmethod
-    def find(cls, path: str | Path, partition: tuple[tuple[str, Any], ...] | None = None) -> ScanFile:
+    def find(cls, path: str | Path, partition: tuple[tuple[str, Any], ...] | None, verify: bool) -> ScanFile:
         """The file as it is now; partitions None reads the names of its folders."""
         if file_format(Path(path)) not in [(suffix, "") for suffix in SUFFIXES]:
             raise DataError(
@@ -53,7 +57,7 @@ class ScanFile:
                 "'x.parquet'), or where it is larger than memory with DuckDB: COPY (SELECT * FROM 'x.csv' ORDER BY "
                 "bag_id) TO 'x.parquet'"
             )
-        return cls(str(path), _state(path), _hive(Path(path)) if partition is None else partition)
+        return cls(str(path), _state(path), _hive(Path(path)) if partition is None else partition, verify)
 
     @contextmanager
     def open(self) -> Iterator[Rows]:
@@ -61,28 +65,33 @@ class ScanFile:
         if _state(self.path) != self.state:
             raise DataError(f"{self.path} has changed since the scan was made; make the scan again: mipl.scan(...)")
         kind = "Parquet" if Path(self.path).suffix.lower() in (".parquet", ".pq") else "Feather"
-        try:
-            with (ParquetRows if kind == "Parquet" else ArrowRows)(self.path, self.partition) as rows:
+        with border(self.path, f"a {kind} file"):
+            if self.verify:
+                with open(self.path, "rb") as file:
+                    check_seal(file, self.path, footer_only=True)
+            if kind == "Parquet":
+                opened: Rows = ParquetRows(self.path, self.partition, self.verify)
+            else:
+                opened = ArrowRows(self.path, self.partition)
+            with opened as rows:
                 yield rows
-        except (pa.ArrowException, OSError) as error:
-            raise DataError(f"{self.path} is damaged or not a {kind} file ({first_line(error)})") from error
 
 
-def list_files(sources: Any) -> tuple[ScanFile, ...]:
+def list_files(sources: Any, verify: bool = True) -> tuple[ScanFile, ...]:
     """The files that a path, a folder, a pattern, a list of these or a `pyarrow.dataset.Dataset` stands for, in order.
 
-    Files of a folder or a pattern are sorted by name.
+    Files of a folder or a pattern are sorted by name; `verify` is theirs.
     """
     if isinstance(sources, pa.dataset.Dataset):
-        return _dataset_files(sources)
+        return _dataset_files(sources, verify)
     given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     files = expand([Path(each) if isinstance(each, os.PathLike) else each for each in given])
     if not files:
         raise DataError("no files to scan")
-    return tuple(ScanFile.find(file) for file in files)
+    return tuple(ScanFile.find(file, None, verify) for file in files)
 
 
-def _dataset_files(dataset: pa.dataset.Dataset) -> tuple[ScanFile, ...]:
+def _dataset_files(dataset: pa.dataset.Dataset, verify: bool) -> tuple[ScanFile, ...]:
     if not isinstance(dataset, pa.dataset.FileSystemDataset):
         raise DataError(f"a scan takes a pyarrow.dataset of files, not a {type(dataset).__name__}")
     system = dataset.filesystem
@@ -91,7 +100,7 @@ def _dataset_files(dataset: pa.dataset.Dataset) -> tuple[ScanFile, ...]:
     if getattr(dataset, "_scan_options", None):
         raise DataError("the pyarrow.dataset has a filter; scan it without, and filter the scan: scan.filter(...)")
     files = [
-        ScanFile.find(each.path, tuple(pa.dataset.get_partition_keys(each.partition_expression).items()))
+        ScanFile.find(each.path, tuple(pa.dataset.get_partition_keys(each.partition_expression).items()), verify)
         for each in dataset.get_fragments()
     ]
     if not files:

@@ -26,6 +26,7 @@ def scan(
     missing: str | None = None,
     candidates_sep: str = "|",
     unlabelled: Sequence[Any] | None = None,
+    verify: bool = True,
 ) -> Scan:
     """Scan Parquet, Feather or Arrow files that may be larger than memory.
 
@@ -53,6 +54,9 @@ def scan(
         ``"drop"`` leaves out instances with a missing value; None refuses missing values.
     unlabelled : sequence of labels, default=None
         The classes that a bag without candidates may have; None refuses such bags, where candidates are asked for.
+    verify : bool, default=True
+        Whether checksums are compared, where files have them: of the pages of Parquet that are read, and of the footers
+        that mipl wrote. `mipl.load` compares those of whole files.
 
     Returns
     -------
@@ -80,7 +84,8 @@ def scan(
         instance_id=instance_id,
         missing=missing,
         candidates_sep=candidates_sep,
+        verify=verify,
     )
-    source = Source(list_files(paths), columns, None if unlabelled is None else list(unlabelled))
+    source = Source(list_files(paths, verify), columns, None if unlabelled is None else list(unlabelled))
     source.layout  # noqa: B018 - what is wrong with the columns is said at once
     return Scan(source, Selection())

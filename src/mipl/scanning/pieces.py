@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mipl.errors import DataError
-from mipl.io.lists import edges, whole
+from mipl.io.border import border
+from mipl.io.lists import arrow_ids, edges, whole
 from mipl.scanning.files import ScanFile
 from mipl.scanning.layout import Layout
 from mipl.scanning.rows import ParquetRows, Rows
@@ -194,11 +195,12 @@ def _nested(tables: Iterable[_Read], layout: Layout) -> Iterator[Piece]:
         first = row + np.arange(table.num_rows)
         if bag is None:
             table = table.append_column("bag_id", pa.array(first))
-        ids = _ids(file, whole(table, bag or "bag_id"), row)
-        sizes = rows
-        if layout.instances is not None and layout.instances in table.column_names:
-            column = whole(table, layout.instances)
-            sizes = np.diff(edges(column)) if not column.null_count else rows  # reading it names the bag
+        with border(file.path, "a file of bags"):
+            ids = _ids(file, whole(table, bag or "bag_id"), row)
+            sizes = rows
+            if layout.instances is not None and layout.instances in table.column_names:
+                column = whole(table, layout.instances)
+                sizes = np.diff(edges(column)) if not column.null_count else rows  # reading it names the bag
         yield Piece(file, table, ids, first, rows, sizes)
 
 
@@ -207,7 +209,8 @@ def _long(tables: Iterable[_Read]) -> Iterator[Piece]:
     held: Piece | None = None
     for file, table, row, bag in tables:
         assert bag is not None  # a layout of instances has one
-        piece = _runs(file, table, row, bag)
+        with border(file.path, "a file of instances"):
+            piece = _runs(file, table, row, bag)
         if held is not None and _goes_on(held, piece):
             more = int(piece.rows[0])
             joined = pa.concat_tables([held.table, table.slice(0, more)], promote_options="permissive")
@@ -242,9 +245,7 @@ def _goes_on(held: Piece, piece: Piece) -> bool:
 def _ids(file: ScanFile, column: pa.Array, row: int) -> NDArray[Any]:
     """Bag ids (m,) as integers or text."""
     _check_ids(file, column, row)
-    if pa.types.is_integer(column.type):
-        return column.to_numpy(zero_copy_only=False).astype(np.int64)
-    return np.array(column.to_pylist(), dtype=str)
+    return arrow_ids(file.path, column)
 
 
 def _check_ids(file: ScanFile, column: pa.Array, row: int, blank: bool = False) -> None:

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset
 import pyarrow.fs
-import pyarrow.parquet as pq
 
 from mipl.io.lists import depth, edges, whole
+from mipl.io.parquet import open_parquet
 from mipl.io.tabular import metadata
 
 __all__ = ["ArrowRows", "ParquetRows", "Rows"]
@@ -107,6 +107,7 @@ class Rows:
 
     def _table(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.Table:
         table = pa.Table.from_batches([batch])
+        table.validate(full=True)  # offsets of lists that point outside would read other memory
         for name, value in self.partition:
             if name in columns and name not in self.schema.names:
                 table = table.append_column(name, pa.array([value] * batch.num_rows))
@@ -116,9 +117,9 @@ class Rows:
 class ParquetRows(Rows):
     """The rows of a Parquet file."""
 
-    def __init__(self, path: str, partition: tuple[tuple[str, Any], ...]) -> None:
+    def __init__(self, path: str, partition: tuple[tuple[str, Any], ...], verify: bool = True) -> None:
         super().__init__(path, partition)
-        self._file = pq.ParquetFile(path, buffer_size=_BUFFER_BYTES)
+        self._file = open_parquet(path, verify, _BUFFER_BYTES)
         self.schema = self._file.schema_arrow
         found = self._file.metadata
         self.groups = [found.row_group(g).num_rows for g in range(found.num_row_groups)]

@@ -14,7 +14,8 @@ import pyarrow.dataset
 from numpy.typing import NDArray
 
 from mipl.errors import DataError
-from mipl.io.lists import first_line, whole
+from mipl.io.border import first_line
+from mipl.io.lists import whole
 
 __all__ = ["Selection", "hash_keys"]
 

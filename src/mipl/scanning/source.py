@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mipl.io.border import border
 from mipl.io.columns import Columns
 from mipl.scanning.facts import Facts, read_facts
 from mipl.scanning.files import ScanFile
@@ -80,7 +81,8 @@ class Source:
     @cached_property
     def labels(self) -> Labels:
         """Classes and what else all files together say about the labels."""
-        return find_labels(self.parts(), self.facts, self.layout, self.unlabelled)
+        with border(self.files[0].path if len(self.files) == 1 else "the scan", "files of bags"):
+            return find_labels(self.parts(), self.facts, self.layout, self.unlabelled)
 
     def recipe(self, layout: Layout) -> Recipe:
         """How pieces become data sets."""
@@ -111,7 +113,7 @@ class Source:
 def _unpacked(paths: bytes, states: bytes, partitions: Any, columns: Columns, unlabelled: list[Any] | None) -> Source:
     names = zlib.decompress(paths).decode().split("\0")
     files = [
-        ScanFile(name, states[4 * i : 4 * i + 4], () if partitions is None else partitions[i])
+        ScanFile(name, states[4 * i : 4 * i + 4], () if partitions is None else partitions[i], columns.verify)
         for i, name in enumerate(names)
     ]
     return Source(tuple(files), columns, unlabelled)

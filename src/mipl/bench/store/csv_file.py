@@ -14,10 +14,12 @@ from typing import Any, Literal
 
 from mipl.bench.store.migration import as_named_today
 from mipl.bench.store.records import Outcome, Record
+from mipl.bench.store.schema import check_types
 from mipl.bench.suite.cell import Cell
 from mipl.bench.suite.scores import SCORES
 from mipl.errors import DataError
 from mipl.io.atomic import atomic_path
+from mipl.io.border import border
 
 __all__ = ["read_csv", "write_csv"]
 
@@ -63,11 +65,11 @@ def write_csv(records: Iterable[Record], path: str | Path) -> Path:
 def read_csv(path: str | Path) -> list[Record]:
     """Read what `write_csv` wrote, also the one of format 2; parameters get today's names."""
     try:
-        with Path(path).open(newline="", encoding="utf-8") as file:
+        with border(str(path), "an export of results"), Path(path).open(newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
             scores = _scores_in(reader.fieldnames or [], path)
-            return [_from_row(row, scores) for row in reader]
-    except (OSError, ValueError) as error:
+            return [check_types(_from_row(row, scores)) for row in reader]
+    except DataError as error:
         raise DataError(f"cannot read results from {path}: {error}") from error
 
 

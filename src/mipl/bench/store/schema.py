@@ -12,12 +12,22 @@ from typing import Any
 from mipl.bench.store.records import Outcome, Record
 from mipl.bench.suite.cell import Cell
 
-__all__ = ["FORMAT", "SCHEMA", "cell_of", "insert", "row_of", "to_record"]
+__all__ = ["FORMAT", "SCHEMA", "cell_of", "check_types", "insert", "row_of", "to_record"]
 
 FORMAT = 3
 _CELL = [f.name for f in fields(Cell)]
 _OUTCOME = [f.name for f in fields(Outcome)]
 _JSON = ("options", "params")
+#: Types of fields; SQLite keeps whatever is in a damaged row.
+_TYPES: dict[str, Any] = {
+    **dict.fromkeys(("options", "params", "scores"), dict),
+    **dict.fromkeys(("r", "n_test", "threads"), int | None),
+    **dict.fromkeys(("fit_seconds", "fit_cpu_seconds", "predict_seconds", "peak_mib", "start_mib"), float | int | None),
+    **dict.fromkeys(("dataset", "method", "scale", "code"), str),
+    **dict.fromkeys(("host", "error", "traceback"), str | None),
+    "split": int,
+    "train_size": float | int,
+}
 
 #: A claim is a row of its own, so that a cell which is run again keeps its result until there is a new one.
 SCHEMA = f"""
@@ -71,9 +81,18 @@ def cell_of(row: sqlite3.Row) -> Cell:
 
 def to_record(row: sqlite3.Row) -> Record:
     """The record in a row: the inverse of `row_of`."""
-    scores = {name: math.nan if value is None else value for name, value in json.loads(row["scores"]).items()}
+    scores = {name: math.nan if value is None else float(value) for name, value in json.loads(row["scores"]).items()}
     outcome = Outcome(scores=scores, **{name: row[name] for name in _OUTCOME if name != "scores"})
-    return Record(cell_of(row), row["state"], row["run"], row["started"], row["finished"], outcome)
+    return check_types(Record(cell_of(row), row["state"], row["run"], row["started"], row["finished"], outcome))
+
+
+def check_types(record: Record) -> Record:
+    """The record itself, unless a damaged file gave a field a value of another type."""
+    for owner in (record.cell, record.outcome):
+        for name, value in vars(owner).items():
+            if not isinstance(value, _TYPES.get(name, object)):
+                raise TypeError(f"{name!r} of a cell is {value!r:.60}")
+    return record
 
 
 def insert(table: str, row: Mapping[str, Any]) -> tuple[str, tuple[Any, ...]]:

@@ -6,11 +6,12 @@ import fcntl
 import json
 import sqlite3
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, replace
+from functools import wraps
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, TypeVar
 
 from mipl.bench.store.connection import connect, connect_reader, is_writable
 from mipl.bench.store.migration import OLD_FORMAT, upgrade_store
@@ -18,8 +19,22 @@ from mipl.bench.store.records import Outcome, Record
 from mipl.bench.store.schema import FORMAT, SCHEMA, insert, row_of, to_record
 from mipl.bench.suite.cell import Cell
 from mipl.errors import DataError, UnavailableError
+from mipl.io.border import border
 
 __all__ = ["Store"]
+
+Answer = TypeVar("Answer")
+
+
+def _reading(method: Callable[..., Answer]) -> Callable[..., Answer]:
+    """Whatever a damaged file makes of a reading method is one `DataError`."""
+
+    @wraps(method)
+    def read(self: Store, *args: Any, **options: Any) -> Answer:
+        with border(str(self.path), "a store of results"):
+            return method(self, *args, **options)
+
+    return read
 
 
 class Store:
@@ -49,7 +64,9 @@ class Store:
         try:
             self._db = connect(self.path) if create or is_writable(self.path) else connect_reader(self.path)
             self._open_schema()
-        except sqlite3.Error as error:
+        except DataError:
+            raise
+        except Exception as error:  # of SQLite, or of what a damaged file has in its rows
             raise DataError(f"{self.path} cannot be used as a store of results: {error}") from error
 
     def _open_schema(self) -> None:
@@ -209,6 +226,7 @@ class Store:
 
     # ---------------------------------------------------------------- reading
 
+    @_reading
     def states(self, *, any_code: bool = False, needed: Collection[str] = ()) -> dict[tuple[str, str], str]:
         """How each (key, code) with a result stands: done or failed.
 
@@ -226,6 +244,7 @@ class Store:
             if not needed or state == "failed" or json.loads(scores).keys() >= set(needed)
         }
 
+    @_reading
     def records(self) -> list[Record]:
         """All results, and the claims of runs that are alive."""
         rows = self._db.execute("SELECT * FROM results ORDER BY run, started").fetchall()
@@ -238,10 +257,12 @@ class Store:
         ]
         return [*map(to_record, rows), *running]
 
+    @_reading
     def _result(self, cell: Cell) -> Record | None:
         row = self._db.execute("SELECT * FROM results WHERE key = ? AND code = ?", (cell.key, cell.code)).fetchone()
         return None if row is None else to_record(row)
 
+    @_reading
     def environments(self) -> dict[int, dict[str, Any]]:
         """What each run said of the machine and the libraries it ran with."""
         return {row["id"]: json.loads(row["environment"]) for row in self._db.execute("SELECT * FROM runs")}

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from mipl.arrays import as_array
 from mipl.base import refusal_of_weights, restrict_to_candidates
 from mipl.candidates import is_label_vector, parse_candidates, parse_labels, parse_votes
-from mipl.compute import limit_threads
 from mipl.errors import DataError, ParameterError
 from mipl.parameters import check_parameters
 from mipl.persistence import save_model
@@ -23,8 +22,6 @@ from mipl.supervision import Supervision, check_sample_weight, warn_sets_only
 
 __all__ = ["PLLClassifier"]
 
-#: Up to this many training samples one thread beats several: the matrices are small and the calls many.
-_ONE_THREAD = 2000
 #: Samples that are predicted at once, which bounds the memory of kernel and neighbour blocks.
 _PREDICTION_BLOCK = 2048
 
@@ -101,11 +98,10 @@ class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         weight = check_sample_weight(sample_weight, len(samples), what="sample")
         counts, known = Supervision(mask, sample_weight=weight).counting()
         counted = samples if counts is None else samples[counts]
-        with limit_threads(len(counted), one_thread_up_to=_ONE_THREAD):
-            if known.sample_weight is None:
-                self._fit(counted, known.candidates)
-            else:
-                self._fit_weighted(counted, known.candidates, known.sample_weight)
+        if known.sample_weight is None:
+            self._fit(counted, known.candidates)
+        else:
+            self._fit_weighted(counted, known.candidates, known.sample_weight)
         self.classes_ = names
         self.n_features_in_ = samples.shape[1]
         return self
@@ -113,8 +109,7 @@ class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def predict_proba(self, Z: ArrayLike) -> NDArray[np.float64]:
         """Class probabilities (n, q) of samples (n, d); rows sum to one."""
         samples = self._check_samples(Z)
-        with limit_threads(len(samples), one_thread_up_to=np.inf):  # blocks are short, however many there are
-            return np.concatenate([self._predict_proba(samples[rows]) for rows in _blocks(samples)])
+        return np.concatenate([self._predict_proba(samples[rows]) for rows in _blocks(samples)])
 
     def predict(self, Z: ArrayLike) -> NDArray[Any]:
         """The most probable label (n,) of each sample."""
@@ -125,8 +120,7 @@ class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Probabilities (n, q) of the true label of samples with candidate sets; zero off the candidates."""
         samples = self._check_samples(Z)
         mask = self._check_candidates(candidates, samples)
-        with limit_threads(len(samples), one_thread_up_to=np.inf):
-            return np.concatenate([self._resolve(samples[rows], mask[rows]) for rows in _blocks(samples)])
+        return np.concatenate([self._resolve(samples[rows], mask[rows]) for rows in _blocks(samples)])
 
     def score(self, Z: ArrayLike, y: Any, sample_weight: Any = None) -> float:
         """Accuracy against true labels (n,), which are names or class indices.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -56,8 +58,9 @@ def torch_device(name: str) -> torch.device:
 def limit_torch(*, one_thread: bool) -> Iterator[None]:
     """Keep torch to one thread in the calling thread, for the time of a call; else leave the number alone.
 
-    OpenMP's number of threads belongs to the thread that sets it, so no other thread notices. The number of OpenBLAS,
-    with which NumPy and SciPy compute, belongs to the process and is never changed.
+    The numbers of threads of OpenMP and of MKL, with which torch computes, are set for the calling thread alone, so no
+    other thread notices. That of OpenBLAS, with which NumPy and SciPy compute, belongs to the process and is never
+    changed.
 
     In a process that was forked, one thread is used in any case: the OpenMP threads of its parent are gone, and a
     computation that waited for them would wait for ever.
@@ -71,28 +74,48 @@ def limit_torch(*, one_thread: bool) -> Iterator[None]:
     if not (one_thread or _forked):
         yield
         return
+    set_mkl = _mkl_setter()
     with _openmp().limit(limits=1):
-        yield
+        before = set_mkl(1)
+        try:
+            yield
+        finally:
+            set_mkl(before)
 
 
 def use_one_thread() -> None:
     """Keep torch to one thread in the calling thread, for good: meant for threads of one's own."""
     _openmp().limit(limits=1)
-
-
-@cache
-def _loaded_openmp() -> ThreadpoolController:
-    import torch  # noqa: F401, its OpenMP is the one that matters
-
-    return ThreadpoolController().select(user_api="openmp")
+    _mkl_setter()(1)
 
 
 def _openmp() -> ThreadpoolController:
-    """The OpenMP libraries of the process; looking for them takes time, so this is done once."""
     import torch
 
     torch.get_num_threads()  # torch sets its number when a thread first asks for it, and would overwrite ours
     return _loaded_openmp()
+
+
+@cache
+def _loaded_openmp() -> ThreadpoolController:
+    """The OpenMP libraries of the process; looking for them takes longer than many a prediction."""
+    return ThreadpoolController().select(user_api="openmp")
+
+
+@cache
+def _mkl_setter() -> Callable[[int], int]:
+    """MKL's function that sets the number of threads of the calling thread and returns the one before.
+
+    ``torch.set_num_threads`` gives MKL a number of its own, which counts for more than OpenMP's.
+    """
+    import torch
+
+    try:
+        library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+        function: Callable[[int], int] = library.MKL_Set_Num_Threads_Local
+    except (OSError, AttributeError):  # a build of torch without MKL
+        return lambda n: n
+    return function
 
 
 #: Whether this process was forked from one that had imported this module.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -16,10 +17,12 @@ from torch import Tensor
 from mipl.baggp.blocks import Blocks, divide
 from mipl.baggp.candidate_noise import noisy_log_prior
 from mipl.baggp.constants import (
+    FRONT_END_VALUES,
     JOINED_INSTANCES,
     MIN_FOLD_BAGS,
     ONE_THREAD_INSTANCES,
     PREDICTION_ROWS,
+    PREDICTION_TILE,
     TWO_FOLDS_INSTANCES,
 )
 from mipl.baggp.cross_fit import assign_folds
@@ -32,13 +35,39 @@ from mipl.baggp.scratch import Scratch
 from mipl.baggp.sources import in_memory
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
-from mipl.compute import free_memory, in_own_thread, seed_of, torch_device
+from mipl.compute import free_memory, in_own_thread, limit_torch, seed_of, torch_device, use_one_thread
+from mipl.errors import DataError
 from mipl.features.auto import choose_features
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.nystrom import KernelMap, LandmarkKernel, principal_map
 from mipl.supervision import Supervision
 
 __all__ = ["BagGP"]
+
+#: Fitted attributes, and the parameter, that predictions are made from.
+_PREDICTS_FROM = (
+    "landmarks_",
+    "lengthscale_",
+    "feature_map_",
+    "coef_",
+    "intercept_",
+    "class_offset_",
+    "coef_variance_",
+    "background_",
+    "stacking_weights_",
+    "outlier_rate_",
+    "device",
+)
+#: Features of a front end are cut off at this size: no kernel reaches as far, and their squares are still numbers.
+_FAR = 1e15
+
+
+class _Ready(NamedTuple):
+    """What predictions are made with, and the values that it was built from."""
+
+    source: tuple[Any, ...]
+    model: BagModel
+    kernel_map: KernelMap
 
 
 class BagGP(MIPLClassifier):
@@ -285,34 +314,77 @@ class BagGP(MIPLClassifier):
 
     def _model(self) -> BagModel:
         """What `_keep` kept, on the device."""
+        return self._ready().model
+
+    def _kernel_map(self) -> KernelMap:
+        return self._ready().kernel_map
+
+    def _ready(self) -> _Ready:
+        """What predictions are made with, built at the first one and kept until an attribute is assigned anew.
+
+        Threads may build it at the same time; they build the same. It is neither saved nor pickled nor copied.
+        """
+        source = tuple(getattr(self, name) for name in _PREDICTS_FROM)
+        ready: _Ready | None = vars(self).get("_kept")
+        if ready is None or any(a is not b for a, b in zip(ready.source, source, strict=True)):
+            kernel = LandmarkKernel(self._tensor(self.landmarks_), self.lengthscale_)
+            ready = _Ready(source, self._build_model(), KernelMap(kernel, self._tensor(self.feature_map_)))
+            self._kept = ready
+        return ready
+
+    def _build_model(self) -> BagModel:
         device = torch_device(self.device)
         variances = (None, torch.tensor(self.coef_variance_, device=device))
         arrays = (torch.tensor(a, device=device) for a in (self.coef_, self.intercept_, self.class_offset_))
         background = self._background_mask(len(self.classes_))
         regression, likelihood = (
-            Expert(coef, intercept, offset, background, variance)
+            Expert(coef.float(), intercept, offset, background, variance)
             for coef, intercept, offset, variance in zip(*arrays, variances, strict=True)
         )
         return BagModel(regression, likelihood, Stacking(self.stacking_weights_, self.outlier_rate_))
 
-    def _kernel_map(self) -> KernelMap:
-        return KernelMap(
-            LandmarkKernel(self._tensor(self.landmarks_), self.lengthscale_), self._tensor(self.feature_map_)
-        )
+    def _forget(self) -> None:
+        super()._forget()
+        vars(self).pop("_kept", None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_kept"}
 
     def _tensor(self, X: Any) -> Tensor:
-        return torch.tensor(np.asarray(X, dtype=np.float32), device=torch_device(self.device))
+        with np.errstate(over="ignore"):
+            rows = torch.tensor(np.asarray(X, dtype=np.float32), device=torch_device(self.device)).clamp_(-_FAR, _FAR)
+        if bool(rows.isnan().any()):
+            raise DataError(f"the front end {self.features!r} gives values that are not numbers; choose another one")
+        return rows
 
     # ---------------------------------------------------------------- prediction
 
     def _answer(self, bags: Bags, model: BagModel) -> tuple[Answer, Tensor]:
-        """What both experts say together of instances and of bags, and the bags' offsets as a tensor."""
-        X = self._tensor(self.features_.transform(bags.instances))
-        features = self._kernel_map()
-        pieces = [model.logits(features(rows)) for rows in X.split(PREDICTION_ROWS)]
-        first, second = (torch.cat(logits) for logits in zip(*pieces, strict=True))
-        offsets = torch.tensor(bags.offsets, device=X.device)
-        return model.answer((first, second), offsets), offsets
+        """What both experts say together of instances and of bags, and the bags' offsets as a tensor.
+
+        Few instances are padded, and blocks of them are worked on by one thread each: matrix products then give a row
+        the same digits whatever rows are beside it, and whatever the number of threads.
+        """
+        n, n_threads = bags.n_instances, torch.get_num_threads()
+        rows_at_least = max(FRONT_END_VALUES // bags.n_features, PREDICTION_TILE)
+        padded = bags.instances if n >= rows_at_least else bags.instances[np.arange(rows_at_least) % n]
+        with limit_torch(one_thread=True):
+            X = self._tensor(self.features_.transform(padded)[:n])
+            features = self._kernel_map()
+
+            def logits(rows: Tensor) -> tuple[Tensor, Tensor]:
+                padding = rows.new_zeros(-len(rows) % PREDICTION_TILE, rows.shape[1])
+                return model.logits(features(torch.cat([rows, padding])))
+
+            blocks = X.split(PREDICTION_ROWS)
+            if len(blocks) == 1 or n_threads == 1:
+                pieces = [logits(rows) for rows in blocks]
+            else:
+                with ThreadPoolExecutor(min(n_threads, len(blocks)), initializer=use_one_thread) as pool:
+                    pieces = list(pool.map(logits, blocks))
+            first, second = (torch.cat(piece)[:n] for piece in zip(*pieces, strict=True))
+            offsets = torch.tensor(bags.offsets, device=X.device)
+            return model.answer((first, second), offsets), offsets
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:
         return _numpy(self._answer(bags, self._model())[0].probabilities)
@@ -336,7 +408,9 @@ class BagGP(MIPLClassifier):
 
     def _predict_instances(self, bags: Bags) -> NDArray[np.floating[Any]]:
         model = self._model()
-        return _numpy(model.instance_probabilities(*self._answer(bags, model)))
+        answer = self._answer(bags, model)
+        with limit_torch(one_thread=True):
+            return _numpy(model.instance_probabilities(*answer))
 
 
 def _numpy(tensor: Tensor) -> NDArray[np.float64]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,12 +16,9 @@ from torch import Tensor
 from mipl.baggp.blocks import Blocks, divide
 from mipl.baggp.candidate_noise import noisy_log_prior
 from mipl.baggp.constants import (
-    FRONT_END_VALUES,
     JOINED_INSTANCES,
     MIN_FOLD_BAGS,
     ONE_THREAD_INSTANCES,
-    PREDICTION_ROWS,
-    PREDICTION_TILE,
     TWO_FOLDS_INSTANCES,
 )
 from mipl.baggp.cross_fit import assign_folds
@@ -31,43 +27,18 @@ from mipl.baggp.learning import learn
 from mipl.baggp.low_rank import low_rank
 from mipl.baggp.model import Answer, BagModel, Expert, Stacking
 from mipl.baggp.places import Local
+from mipl.baggp.prediction import PREDICTS_FROM, Ready, bounded_tensor, instance_logits
 from mipl.baggp.scratch import Scratch
 from mipl.baggp.sources import in_memory
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
-from mipl.compute import free_memory, in_own_thread, limit_torch, seed_of, torch_device, use_one_thread
-from mipl.errors import DataError
+from mipl.compute import free_memory, in_own_thread, limit_torch, seed_of, torch_device
 from mipl.features.auto import choose_features
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.nystrom import KernelMap, LandmarkKernel, principal_map
 from mipl.supervision import Supervision
 
 __all__ = ["BagGP"]
-
-#: Fitted attributes, and the parameter, that predictions are made from.
-_PREDICTS_FROM = (
-    "landmarks_",
-    "lengthscale_",
-    "feature_map_",
-    "coef_",
-    "intercept_",
-    "class_offset_",
-    "coef_variance_",
-    "background_",
-    "stacking_weights_",
-    "outlier_rate_",
-    "device",
-)
-#: Features of a front end are cut off at this size: no kernel reaches as far, and their squares are still numbers.
-_FAR = 1e15
-
-
-class _Ready(NamedTuple):
-    """What predictions are made with, and the values that it was built from."""
-
-    source: tuple[Any, ...]
-    model: BagModel
-    kernel_map: KernelMap
 
 
 class BagGP(MIPLClassifier):
@@ -319,16 +290,16 @@ class BagGP(MIPLClassifier):
     def _kernel_map(self) -> KernelMap:
         return self._ready().kernel_map
 
-    def _ready(self) -> _Ready:
+    def _ready(self) -> Ready:
         """What predictions are made with, built at the first one and kept until an attribute is assigned anew.
 
         Threads may build it at the same time; they build the same. It is neither saved nor pickled nor copied.
         """
-        source = tuple(getattr(self, name) for name in _PREDICTS_FROM)
-        ready: _Ready | None = vars(self).get("_kept")
-        if ready is None or any(a is not b for a, b in zip(ready.source, source, strict=True)):
+        source = tuple(getattr(self, name) for name in PREDICTS_FROM)
+        ready: Ready | None = vars(self).get("_kept")
+        if ready is None or not ready.is_of(source):
             kernel = LandmarkKernel(self._tensor(self.landmarks_), self.lengthscale_)
-            ready = _Ready(source, self._build_model(), KernelMap(kernel, self._tensor(self.feature_map_)))
+            ready = Ready(source, self._build_model(), KernelMap(kernel, self._tensor(self.feature_map_)))
             self._kept = ready
         return ready
 
@@ -351,40 +322,18 @@ class BagGP(MIPLClassifier):
         return {name: value for name, value in super().__getstate__().items() if name != "_kept"}
 
     def _tensor(self, X: Any) -> Tensor:
-        with np.errstate(over="ignore"):
-            rows = torch.tensor(np.asarray(X, dtype=np.float32), device=torch_device(self.device)).clamp_(-_FAR, _FAR)
-        if bool(rows.isnan().any()):
-            raise DataError(f"the front end {self.features!r} gives values that are not numbers; choose another one")
-        return rows
+        return bounded_tensor(X, torch_device(self.device), self.features)
 
     # ---------------------------------------------------------------- prediction
 
     def _answer(self, bags: Bags, model: BagModel) -> tuple[Answer, Tensor]:
-        """What both experts say together of instances and of bags, and the bags' offsets as a tensor.
-
-        Few instances are padded, and blocks of them are worked on by one thread each: matrix products then give a row
-        the same digits whatever rows are beside it, and whatever the number of threads.
-        """
-        n, n_threads = bags.n_instances, torch.get_num_threads()
-        rows_at_least = max(FRONT_END_VALUES // bags.n_features, PREDICTION_TILE)
-        padded = bags.instances if n >= rows_at_least else bags.instances[np.arange(rows_at_least) % n]
+        """What both experts say together of instances and of bags, and the bags' offsets as a tensor."""
+        n_threads = torch.get_num_threads()
         with limit_torch(one_thread=True):
-            X = self._tensor(self.features_.transform(padded)[:n])
-            features = self._kernel_map()
-
-            def logits(rows: Tensor) -> tuple[Tensor, Tensor]:
-                padding = rows.new_zeros(-len(rows) % PREDICTION_TILE, rows.shape[1])
-                return model.logits(features(torch.cat([rows, padding])))
-
-            blocks = X.split(PREDICTION_ROWS)
-            if len(blocks) == 1 or n_threads == 1:
-                pieces = [logits(rows) for rows in blocks]
-            else:
-                with ThreadPoolExecutor(min(n_threads, len(blocks)), initializer=use_one_thread) as pool:
-                    pieces = list(pool.map(logits, blocks))
-            first, second = (torch.cat(piece)[:n] for piece in zip(*pieces, strict=True))
+            X = self._tensor(self.features_.transform(bags.instances))
+            logits = instance_logits(model, self._kernel_map(), X, n_threads)
             offsets = torch.tensor(bags.offsets, device=X.device)
-            return model.answer((first, second), offsets), offsets
+            return model.answer(logits, offsets), offsets
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:
         return _numpy(self._answer(bags, self._model())[0].probabilities)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABCMeta, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -22,6 +23,8 @@ from mipl.supervision import Supervision, check_sample_weight, warn_sets_only
 
 __all__ = ["PLLClassifier"]
 
+#: Features that vary by less are nothing to a method that penalises weights.
+_SMALL = 1e-4
 #: Samples that are predicted at once, which bounds the memory of kernel and neighbour blocks.
 _PREDICTION_BLOCK = 2048
 
@@ -47,6 +50,8 @@ class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     citation: ClassVar[str] = ""
     #: What each parameter may be, see `mipl.parameters.check_parameters`.
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
+    #: Whether the method penalises weights of features, and so takes features that are very small for nothing.
+    penalises_weights: ClassVar[bool] = False
     #: Whether `fit` takes a weight per sample; a method that says so implements `_fit_weighted`.
     supports_sample_weight: ClassVar[bool] = False
     #: Why it does not, for the error.
@@ -98,6 +103,7 @@ class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         weight = check_sample_weight(sample_weight, len(samples), what="sample")
         counts, known = Supervision(mask, sample_weight=weight).counting()
         counted = samples if counts is None else samples[counts]
+        self._warn_of_small_features(counted)
         if known.sample_weight is None:
             self._fit(counted, known.candidates)
         else:
@@ -146,6 +152,15 @@ class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return save_model(self, path)
 
     # ---------------------------------------------------------------- checks
+
+    def _warn_of_small_features(self, samples: NDArray[np.float64]) -> None:
+        spread = float(np.ptp(samples, axis=0).max())
+        if self.penalises_weights and 0 < spread < _SMALL:
+            warnings.warn(
+                f"no feature varies by more than {spread:.1e}, which {self.name or type(self).__name__} takes for "
+                "nothing: it penalises large weights of features; bring these to a scale near one first",
+                stacklevel=5,
+            )
 
     def _check_samples(self, Z: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self, "classes_")

@@ -83,6 +83,7 @@ class LSBCMM(PLLClassifier):
     """
 
     name = "LSB-CMM"
+    penalises_weights = True
     citation = "Liu & Dietterich, NIPS 2012"
     supports_sample_weight = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""Numerical corner cases of every method: sizes, constants, duplicates, lonely bags. `pytest --slow -s` prints counts."""
+"""Numerical corner cases of every method: sizes, constants, duplicates, zeros. `pytest --slow -s` prints the counts."""
 
 from __future__ import annotations
 

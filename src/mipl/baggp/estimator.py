@@ -316,7 +316,7 @@ class BagGP(MIPLClassifier):
 
     def _forget(self) -> None:
         super()._forget()
-        vars(self).pop("_kept", None)
+        self.__dict__.pop("_kept", None)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_kept"}

@@ -115,7 +115,7 @@ CHUNK_ROWS = 2048
 PREDICTION_ROWS = 4096
 #: Blocks of a prediction are padded to a multiple of so many rows: matrix products take other ways for very few rows,
 #: with other last digits.
-PREDICTION_TILE = 16
+PREDICTION_TILE = 8
 #: Up to this many training instances, the blocks of a fit are joined to one per run.
 JOINED_INSTANCES = 4_000
 #: With fewer training instances one thread is used: threads would wait for each other longer than they work.

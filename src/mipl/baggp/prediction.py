@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mipl.baggp.constants import PREDICTION_ROWS, PREDICTION_TILE
+from mipl.baggp.constants import PREDICTION_LEAST, PREDICTION_ROWS, PREDICTION_TILE
 from mipl.baggp.model import BagModel
 from mipl.compute import limit_torch, use_one_thread
 from mipl.errors import DataError
@@ -72,7 +72,8 @@ def instance_logits(model: BagModel, kernel_map: KernelMap, X: Tensor, n_threads
     blocks = X.split(PREDICTION_ROWS)
 
     def logits(rows: Tensor) -> tuple[Tensor, Tensor]:
-        padding = rows.new_zeros(-len(rows) % PREDICTION_TILE, rows.shape[1])
+        missing = max(-len(rows) % PREDICTION_TILE, PREDICTION_LEAST - len(rows))
+        padding = rows.new_zeros(missing, rows.shape[1])
         return model.logits(kernel_map(torch.cat([rows, padding])))
 
     if len(blocks) == 1 or n_threads == 1:

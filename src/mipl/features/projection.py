@@ -12,7 +12,7 @@ from mipl.compute import limit_torch
 __all__ = ["Projection"]
 
 #: Products with fewer rows are computed in another way, with other last digits.
-_FEWEST_ROWS = 8
+_FEWEST_ROWS = 16
 
 
 class Projection(PCA):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import math
+import subprocess
+import sys
+import threading
 
 import numpy as np
 import pytest
 import torch
 from threadpoolctl import threadpool_info
 
-from mipl.compute import limit_threads, seed_of, torch_device
+from mipl.compute import limit_torch, seed_of, torch_device
 from mipl.errors import MIPLError, ParameterError, UnavailableError
 
 
@@ -29,27 +31,79 @@ def test_a_device_that_cannot_compute_here_is_unavailable(name):
         torch_device(name)
 
 
-def blas_threads() -> set[int]:
-    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+def all_threads() -> list[int]:
+    return [pool["num_threads"] for pool in threadpool_info()]
 
 
-def test_short_matrices_get_one_thread_and_long_ones_are_left_alone():
-    np.ones((2, 2)) @ np.ones((2, 2))
-    before = blas_threads()
-    with limit_threads(10, one_thread_up_to=10):
-        assert blas_threads() == {1}
-    with limit_threads(11, one_thread_up_to=10):
-        assert blas_threads() == before
-    with limit_threads(10**9, one_thread_up_to=math.inf):
-        assert blas_threads() == {1}
-    assert blas_threads() == before
+def test_one_thread_is_for_the_calling_thread_alone_and_for_the_time_of_the_call():
+    before, pools = torch.get_num_threads(), all_threads()
+    seen = {}
+
+    def look() -> None:
+        seen["torch"], seen["all"] = torch.get_num_threads(), all_threads()
+
+    with limit_torch(one_thread=True):
+        assert torch.get_num_threads() == 1
+        other = threading.Thread(target=look)
+        other.start()
+        other.join()
+    assert seen == {"torch": before, "all": pools}
+    assert (torch.get_num_threads(), all_threads()) == (before, pools)
+
+
+def test_the_number_of_threads_is_left_alone_where_one_is_not_wanted():
+    before = torch.get_num_threads()
+    with limit_torch(one_thread=False):
+        assert torch.get_num_threads() == before
 
 
 def test_threads_are_given_back_after_an_error():
-    before = blas_threads()
-    with pytest.raises(MIPLError), limit_threads(1, one_thread_up_to=10):
+    before = torch.get_num_threads()
+    with pytest.raises(MIPLError), limit_torch(one_thread=True):
         raise ParameterError("wrong")
-    assert blas_threads() == before
+    assert torch.get_num_threads() == before
+
+
+def test_a_product_has_the_bits_of_one_thread_whatever_number_was_set():
+    # In a process of its own: setting torch's number makes later factorisations of other tests hang on some builds.
+    script = """
+import torch
+from mipl.compute import limit_torch
+A = torch.randn(3000, 400, generator=torch.Generator().manual_seed(0))
+products = []
+for n_threads in (1, 2, 4):
+    torch.set_num_threads(n_threads)
+    with limit_torch(one_thread=True):
+        products.append(A.T @ A)
+    assert torch.get_num_threads() == n_threads
+print([torch.equal(product, products[0]) for product in products])
+"""
+    found = subprocess.check_output([sys.executable, "-c", script], text=True, timeout=240)
+    assert found.strip() == "[True, True, True]"
+
+
+def test_a_forked_process_computes_with_one_thread_and_does_not_wait_for_threads_that_are_gone():
+    script = """
+import multiprocessing, torch
+import mipl
+from mipl.small_problems import small_problem
+bags, candidates, _ = small_problem()
+models = [mipl.make(name, **params).fit(bags, candidates) for name, params in {
+    "BagGP": {"n_landmarks": 20}, "MIPLGP": {"max_iter": 2}, "DEMIPL": {"max_epochs": 1}}.items()]
+torch.set_num_threads(4)
+torch.randn(3000, 3000).exp().sum()  # starts OpenMP's threads
+many = mipl.Bags.concatenate([bags] * 200)
+
+def work(queue):
+    queue.put([float(model.predict_proba(many).sum()) for model in models])
+
+queue = multiprocessing.get_context("fork").Queue()
+child = multiprocessing.get_context("fork").Process(target=work, args=(queue,))
+child.start()
+print(len(queue.get(timeout=200)))
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=240, check=False)
+    assert found.stdout.strip() == "3", found.stderr
 
 
 def test_an_integer_is_its_own_seed():

@@ -18,6 +18,7 @@ from mipl.bags import Bags, as_bags
 from mipl.candidates import bag_name, is_label_vector, parse_candidates, parse_labels, parse_votes
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError, ParameterError
+from mipl.feature_ranges import feature_ranges, warn_of_far_features
 from mipl.parameters import check_parameters
 from mipl.persistence import save_model
 from mipl.streams import BagStream
@@ -52,6 +53,8 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Only where the training bags had feature names.
     instance_shape_ : tuple of int
         The shape of an instance before it was flattened.
+    feature_ranges_ : (2, d) array
+        Smallest and largest value of each feature in the training bags; new bags far outside are warned of.
     """
 
     #: Name in the registry and in tables.
@@ -173,6 +176,8 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self.instance_shape_ = bags.instance_shape
         if bags.feature_names is not None:
             self.feature_names_in_ = np.array(bags.feature_names)
+        if isinstance(bags, Bags):
+            self.feature_ranges_ = feature_ranges(bags)
         start = time.perf_counter()
         try:
             learn()
@@ -280,6 +285,9 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 f"the bags have {checked.n_features} features, the model was fitted with {self.n_features_in_}"
                 + (f" (instances of shape {self.instance_shape_})" if len(self.instance_shape_) > 1 else "")
             )
+        ranges = getattr(self, "feature_ranges_", None)  # models of earlier files have none
+        if ranges is not None:
+            warn_of_far_features(checked, ranges, stacklevel=3)
         return checked.with_instance_shape(tuple(self.instance_shape_), owner="the model")
 
     def _check_candidates(self, candidates: Any, bags: Any, n_bags: int) -> NDArray[np.bool_]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from mipl.errors import ParameterError, UnavailableError
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["free_memory", "in_own_thread", "limit_threads", "seed_of", "torch_device", "use_one_thread"]
+__all__ = ["free_memory", "in_own_thread", "limit_torch", "seed_of", "torch_device", "use_one_thread"]
 
 
 def torch_device(name: str) -> torch.device:
@@ -52,35 +55,80 @@ def torch_device(name: str) -> torch.device:
 
 
 @contextmanager
-def limit_threads(n_rows: int, *, one_thread_up_to: float) -> Iterator[None]:
-    """Keep BLAS and OpenMP to one thread where the matrices have few rows; above, leave their number alone.
+def limit_torch(*, one_thread: bool) -> Iterator[None]:
+    """Keep torch to one thread in the calling thread, for the time of a call; else leave the number alone.
 
-    On short matrices threads wait for each other longer than they work.
+    The numbers of threads of OpenMP and of MKL, with which torch computes, are set for the calling thread alone, so no
+    other thread notices. That of OpenBLAS, with which NumPy and SciPy compute, belongs to the process and is never
+    changed.
+
+    In a process that was forked, one thread is used in any case: the OpenMP threads of its parent are gone, and a
+    computation that waited for them would wait for ever.
 
     Parameters
     ----------
-    n_rows : int
-        Rows of the matrices that are worked on.
-    one_thread_up_to : float
-        The largest number of rows for one thread; ``math.inf`` for one thread always.
+    one_thread : bool
+        Whether one thread is wanted. On short matrices threads wait for each other longer than they work; and one
+        thread gives the same bits whatever the number of threads is.
     """
-    if n_rows > one_thread_up_to:
+    if not (one_thread or _forked):
         yield
         return
-    with threadpool_limits(1):
-        yield
+    set_mkl = _mkl_setter()
+    with _openmp().limit(limits=1):
+        before = set_mkl(1)
+        try:
+            yield
+        finally:
+            set_mkl(before)
 
 
 def use_one_thread() -> None:
-    """Keep torch to one thread in the calling thread, for good: meant for threads of one's own.
+    """Keep torch to one thread in the calling thread, for good: meant for threads of one's own."""
+    _openmp().limit(limits=1)
+    _mkl_setter()(1)
 
-    OpenMP's number of threads belongs to the thread that sets it, so no other thread notices. torch sets it when a
-    thread first asks for it, hence the question first.
+
+def _openmp() -> ThreadpoolController:
+    import torch
+
+    torch.get_num_threads()  # torch sets its number when a thread first asks for it, and would overwrite ours
+    return _loaded_openmp()
+
+
+@cache
+def _loaded_openmp() -> ThreadpoolController:
+    """The OpenMP libraries of the process; looking for them takes longer than many a prediction."""
+    return ThreadpoolController().select(user_api="openmp")
+
+
+@cache
+def _mkl_setter() -> Callable[[int], int]:
+    """MKL's function that sets the number of threads of the calling thread and returns the one before.
+
+    ``torch.set_num_threads`` gives MKL a number of its own, which counts for more than OpenMP's.
     """
     import torch
 
-    torch.get_num_threads()
-    threadpool_limits(1, user_api="openmp")
+    try:
+        library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+        function: Callable[[int], int] = library.MKL_Set_Num_Threads_Local
+    except (OSError, AttributeError):  # a build of torch without MKL
+        return lambda n: n
+    return function
+
+
+#: Whether this process was forked from one that had imported this module.
+_forked = False
+
+
+def _note_fork() -> None:
+    global _forked
+    _forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 def in_own_thread(function: Callable[[], T], stop: Callable[[], None]) -> T:

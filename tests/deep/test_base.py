@@ -18,6 +18,7 @@ from mipl.checks import mipl_checks, small_problem
 from mipl.deep import DEMIPL, ELIMIPL, MIPLMA, FastMIPL, ProMIPL
 from mipl.deep.base import blocks
 from mipl.errors import ParameterError, UnavailableError
+from mipl.features import UnitRange
 
 CLASSES = [DEMIPL, ELIMIPL, MIPLMA, ProMIPL, FastMIPL]
 TINY = {"hidden_sizes": (8,), "max_epochs": 5}
@@ -123,7 +124,7 @@ def test_a_front_end_is_the_same_as_bags_transformed_before(cls, features, tmp_p
 def test_auto_takes_the_front_end_of_baggp(cls):
     bags, candidates, _ = small_problem()
     model = cls(features="auto", **TINY).fit(bags, candidates)
-    assert isinstance(model.features_, MinMaxScaler)
+    assert isinstance(model.features_, UnitRange)
 
 
 @each_method

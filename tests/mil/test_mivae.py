@@ -49,7 +49,7 @@ def test_mivae_weights_the_loss_of_copies_as_repeated_bags_would() -> None:
     literal = Bags.concatenate([bags, bags[[0, 0]]])
     labels = np.concatenate([y, [0, 0]])
     model = MIVAE(hidden_dim=16, latent_dim=4, max_epochs=1).fit(bags, y)
-    network = model._network()
+    network = model._network(torch.Generator())
     counted = model._held_out_loss(network, bags, copies)
     repeated = model._held_out_loss(network, literal, np.eye(2, dtype=np.int64)[labels])
     assert counted == pytest.approx(repeated, rel=1e-5)

@@ -115,6 +115,9 @@ SUM_FAN_IN = 8
 CHUNK_ROWS = 2048
 #: Rows whose features are held at a time in a prediction.
 PREDICTION_ROWS = 4096
+#: Blocks of a prediction are padded to a multiple of so many rows, and to so many at least: matrix products take other
+#: ways for fewer rows, with other last digits.
+PREDICTION_TILE, PREDICTION_LEAST = 8, 16
 #: Up to this many training instances, the blocks of a fit are joined to one per run.
 JOINED_INSTANCES = 4_000
 #: With fewer training instances one thread is used: threads would wait for each other longer than they work.

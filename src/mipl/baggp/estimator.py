@@ -31,11 +31,12 @@ from mipl.baggp.learning import learn
 from mipl.baggp.low_rank import low_rank
 from mipl.baggp.model import Answer, BagModel, Expert, Stacking
 from mipl.baggp.places import Local
+from mipl.baggp.prediction import PREDICTS_FROM, Ready, bounded_tensor, instance_logits
 from mipl.baggp.scratch import Scratch
 from mipl.baggp.sources import InFiles, InMemory, Training, ready
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
-from mipl.compute import free_memory, in_own_thread, seed_of, torch_device
+from mipl.compute import free_memory, in_own_thread, limit_torch, seed_of, torch_device
 from mipl.features.auto import choose_features
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.nystrom import KernelMap, LandmarkKernel, principal_map
@@ -304,34 +305,55 @@ class BagGP(MIPLClassifier):
 
     def _model(self) -> BagModel:
         """What `_keep` kept, on the device."""
+        return self._ready().model
+
+    def _kernel_map(self) -> KernelMap:
+        return self._ready().kernel_map
+
+    def _ready(self) -> Ready:
+        """What predictions are made with, built at the first one and kept until an attribute is assigned anew.
+
+        Threads may build it at the same time; they build the same. It is neither saved nor pickled nor copied.
+        """
+        source = tuple(getattr(self, name) for name in PREDICTS_FROM)
+        ready: Ready | None = vars(self).get("_kept")
+        if ready is None or not ready.is_of(source):
+            kernel = LandmarkKernel(self._tensor(self.landmarks_), self.lengthscale_)
+            ready = Ready(source, self._build_model(), KernelMap(kernel, self._tensor(self.feature_map_)))
+            self._kept = ready
+        return ready
+
+    def _build_model(self) -> BagModel:
         device = torch_device(self.device)
         variances = (None, torch.tensor(self.coef_variance_, device=device))
         arrays = (torch.tensor(a, device=device) for a in (self.coef_, self.intercept_, self.class_offset_))
         background = self._background_mask(len(self.classes_))
         regression, likelihood = (
-            Expert(coef, intercept, offset, background, variance)
+            Expert(coef.float(), intercept, offset, background, variance)
             for coef, intercept, offset, variance in zip(*arrays, variances, strict=True)
         )
         return BagModel(regression, likelihood, Stacking(self.stacking_weights_, self.outlier_rate_))
 
-    def _kernel_map(self) -> KernelMap:
-        return KernelMap(
-            LandmarkKernel(self._tensor(self.landmarks_), self.lengthscale_), self._tensor(self.feature_map_)
-        )
+    def _forget(self) -> None:
+        super()._forget()
+        self.__dict__.pop("_kept", None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_kept"}
 
     def _tensor(self, X: Any) -> Tensor:
-        return torch.tensor(np.asarray(X, dtype=np.float32), device=torch_device(self.device))
+        return bounded_tensor(X, torch_device(self.device), self.features)
 
     # ---------------------------------------------------------------- prediction
 
     def _answer(self, bags: Bags, model: BagModel) -> tuple[Answer, Tensor]:
         """What both experts say together of instances and of bags, and the bags' offsets as a tensor."""
-        X = self._tensor(self.features_.transform(bags.instances))
-        features = self._kernel_map()
-        pieces = [model.logits(features(rows)) for rows in X.split(PREDICTION_ROWS)]
-        first, second = (torch.cat(logits) for logits in zip(*pieces, strict=True))
-        offsets = torch.tensor(bags.offsets, device=X.device)
-        return model.answer((first, second), offsets), offsets
+        n_threads = torch.get_num_threads()
+        with limit_torch(one_thread=True):
+            X = self._tensor(self.features_.transform(bags.instances))
+            logits = instance_logits(model, self._kernel_map(), X, n_threads)
+            offsets = torch.tensor(bags.offsets, device=X.device)
+            return model.answer(logits, offsets), offsets
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:
         return _numpy(self._answer(bags, self._model())[0].probabilities)
@@ -379,7 +401,9 @@ class BagGP(MIPLClassifier):
 
     def _predict_instances(self, bags: Bags) -> NDArray[np.floating[Any]]:
         model = self._model()
-        return _numpy(model.instance_probabilities(*self._answer(bags, model)))
+        answer = self._answer(bags, model)
+        with limit_torch(one_thread=True):
+            return _numpy(model.instance_probabilities(*answer))
 
 
 def _numpy(tensor: Tensor) -> NDArray[np.float64]:

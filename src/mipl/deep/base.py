@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
-from mipl.compute import seed_of, torch_device
+from mipl.compute import limit_torch, seed_of, torch_device
 from mipl.deep.attention import Segments
 from mipl.deep.network import BagNetwork, BagScores
 from mipl.deep.training import Plan, train
@@ -143,6 +143,7 @@ class DeepMIPL(MIPLClassifier):
 
     # ---------------------------------------------------------------- fit
 
+    @limit_torch(one_thread=False)
     def _fit(self, bags: Bags, candidates: NDArray[np.bool_]) -> None:
         self._check_hidden_sizes()
         device = torch_device(self.device)
@@ -199,6 +200,7 @@ class DeepMIPL(MIPLClassifier):
         """The source of randomness in predictions; by default there is none."""
         return None
 
+    @limit_torch(one_thread=False)
     @torch.no_grad()
     def _judge(self, bags: Bags) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Class probabilities (m, q) of bags and the attention (n, 1 or q) of their instances."""

@@ -19,6 +19,8 @@ Layer = TypeVar("Layer", bound=nn.Module)
 _MIN_SIDE = 16
 _CHANNELS = (20, 50)
 _KERNEL = 5
+#: Where standardised features are cut off, so that sums and products of them stay numbers.
+_FAR = 1e9
 
 
 class Encoder(nn.Module):
@@ -69,11 +71,12 @@ class Encoder(nn.Module):
         over = (0, 1) if is_image(self.instance_shape) else (0,)
         deviation, mean = torch.std_mean(instances.double(), dim=over, correction=0)
         self.shift.copy_(mean.expand(self.shift.shape))
+        deviation = deviation.float()  # what is smaller than a single-precision number is no deviation
         self.scale.copy_(torch.where(deviation > 0, deviation, 1.0).expand(self.scale.shape))
 
     def forward(self, instances: Tensor, noise: torch.Generator | None = None) -> Tensor:
         """Hidden vectors (n, L) of instances (n, d); without `noise` no unit is dropped."""
-        h = (instances - self.shift) / self.scale
+        h = ((instances - self.shift) / self.scale).clamp(-_FAR, _FAR)
         if self.convolutions:
             height, width = self.instance_shape[:2]
             h = h.reshape(len(h), height, width, -1).permute(0, 3, 1, 2)  # (n, c, h, w)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler
 
 from mipl.bags import Bags
+from mipl.features.common_scale import CommonScale
 from mipl.features.conv_kmeans import ConvKMeans
+from mipl.features.projection import Projection
+from mipl.features.unit_range import UnitRange
 from mipl.features.unit_rows import UnitRows
 
 __all__ = ["choose_features"]
@@ -25,15 +26,16 @@ def choose_features(bags: Bags, random_state: int = 0, device: str = "cpu") -> B
 
     Images (by `instance_shape`) get convolutional k-means features and PCA, or PCA of their pixels where they are
     smaller than 16 x 16; non-negative instances that are mostly zero, as TF-IDF is, get square roots and rows of unit
-    length; everything else is scaled to [0, 1] feature by feature.
+    length; everything else is scaled to [0, 1] feature by feature. Instances of any size are taken, from 1e-45 to 3e38.
     """
     shape = bags.instance_shape
     if len(shape) in (2, 3) and min(shape[:2]) >= _MIN_SIDE:
         convolution = ConvKMeans(image_shape=shape, random_state=random_state, device=device)
         n_components = min(_CONVOLUTION_COMPONENTS, bags.n_instances, convolution.n_outputs)
-        return make_pipeline(convolution, PCA(n_components, svd_solver="covariance_eigh"))
+        return make_pipeline(CommonScale(), convolution, Projection(n_components, svd_solver="covariance_eigh"))
     if len(shape) in (2, 3):
-        return PCA(min(_PIXEL_COMPONENTS, *bags.instances.shape), svd_solver="covariance_eigh")
+        n_components = min(_PIXEL_COMPONENTS, *bags.instances.shape)
+        return make_pipeline(CommonScale(), Projection(n_components, svd_solver="covariance_eigh"))
     if (bags.instances >= 0).all() and np.mean(bags.instances == 0) > 0.5:
         return UnitRows(power=0.5)
-    return MinMaxScaler()
+    return UnitRange()

@@ -10,6 +10,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 __all__ = ["UnitRows"]
 
+#: Largest entries of a row from whose squares single precision computes a length.
+_SAFE = (2.0**-40, 2.0**40)
+
 
 class UnitRows(TransformerMixin, BaseEstimator):
     """Divide each row by its Euclidean length, so that a long document looks like a short one; zero rows stay zero.
@@ -36,9 +39,21 @@ class UnitRows(TransformerMixin, BaseEstimator):
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
         """Rows (n, d) of length one."""
-        rows = np.asarray(X, dtype=np.float32)
+        rows = _near_one(np.asarray(X, dtype=np.float32))
         if self.power != 1:
             rows = np.sign(rows) * np.power(np.abs(rows), np.float32(self.power))
         length = np.linalg.norm(rows, axis=1, keepdims=True)
         length[length == 0] = 1
         return np.divide(rows, length, dtype=np.float32)
+
+
+def _near_one(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The same rows, but those of very large or very small entries divided by a power of two of their own."""
+    largest = np.maximum(np.abs(rows.max(axis=1)), np.abs(rows.min(axis=1)))
+    unusual = (largest > 0) & ((largest < _SAFE[0]) | (largest > _SAFE[1]))
+    if not unusual.any():
+        return rows
+    rows = rows.copy()
+    with np.errstate(under="ignore"):
+        rows[unusual] = np.ldexp(rows[unusual], -np.frexp(largest[unusual])[1][:, None])
+    return rows

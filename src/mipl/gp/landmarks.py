@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -40,6 +42,8 @@ def kmeans_landmarks(
     order = torch.randperm(len(X), generator=generator).to(X.device)
     order = order[: max(_ROWS_PER_LANDMARK * n_landmarks, 10_000)]
     rows = X[order]
+    factor = _safe_factor(rows)
+    rows = rows * factor
     weight = None if weights is None else weights[order].to(X.dtype)
     centres = _distinct(rows, n_landmarks)
     for _ in range(steps):
@@ -50,7 +54,15 @@ def kmeans_landmarks(
         total = torch.zeros_like(centres).index_add_(0, nearest, rows if weight is None else rows * weight[:, None])
         # A centre that nobody is nearest to stays where it is.
         centres = torch.where(count[:, None] > 0, total / count[:, None].where(count[:, None] > 0, 1), centres)
-    return centres, count
+    return centres / factor, count
+
+
+def _safe_factor(X: Tensor) -> float:
+    """A power of two that brings rows to a size whose squares single precision can hold: one, as a rule."""
+    largest = float(X.abs().max())
+    if largest == 0 or 2.0**-40 <= largest <= 2.0**40:
+        return 1.0
+    return 2.0 ** min(-math.frexp(largest)[1], 120)
 
 
 def _distinct(rows: Tensor, k: int) -> Tensor:
@@ -92,14 +104,16 @@ def median_distance(X: Tensor, generator: torch.Generator, rows: int = 1500, wei
     3.0
     """
     chosen = torch.randperm(len(X), generator=generator)[:rows].to(X.device)
-    distance = torch.nn.functional.pdist(X[chosen])
+    sample = X[chosen]
+    factor = _safe_factor(sample)
+    distance = torch.nn.functional.pdist(sample * factor)
     positive = distance[distance > 0]
     if weights is None or not len(positive):
-        return float(positive.median()) if len(positive) else 1.0
+        return float(positive.median()) / factor if len(positive) else 1.0
     first, second = torch.triu_indices(len(chosen), len(chosen), 1, device=X.device)
     weight = weights[chosen].double()
     pairs = (weight[first] * weight[second])[distance > 0]
     order = positive.argsort()
     cumulative = pairs[order].cumsum(0)
     # The lower median, as torch has it.
-    return float(positive[order][int(torch.searchsorted(cumulative, cumulative[-1:] / 2))])
+    return float(positive[order][int(torch.searchsorted(cumulative, cumulative[-1:] / 2))]) / factor

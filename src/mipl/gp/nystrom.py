@@ -23,6 +23,8 @@ _NU = 2.5
 _JITTER = 1e-4
 #: Rows at a time: their kernel with a few thousand landmarks stays in the cache, and matrix products are long enough.
 _BLOCK_ROWS = 512
+#: Scaled coordinates beyond this are cut off. The kernel there is zero in any case, and squares stay numbers.
+_FAR = 2.0**50
 
 
 class LandmarkKernel:
@@ -38,20 +40,23 @@ class LandmarkKernel:
 
     def __init__(self, landmarks: Tensor, lengthscale: float) -> None:
         self._centre = landmarks.mean(dim=0)
-        self._scale = decay_rate(_NU, lengthscale)
+        self._scale = min(decay_rate(_NU, lengthscale), torch.finfo(landmarks.dtype).max)
         # [a, |a|^2, 1] . [-2b, 1, |b|^2] = |a - b|^2: one product, and few passes over (n, M) after it.
-        B = (landmarks - self._centre) * self._scale
+        B = self._scaled(landmarks)
         norm = (B * B).sum(dim=1, keepdim=True)
         self._right = torch.cat([-2 * B, torch.ones_like(norm), norm], dim=1).T.contiguous()
 
+    def _scaled(self, X: Tensor) -> Tensor:
+        return ((X - self._centre) * self._scale).clamp_(-_FAR, _FAR)
+
     def __call__(self, X: Tensor) -> Tensor:
-        """Kernel (n, M) of rows (n, d)."""
+        """Kernel (n, M) of rows (n, d); zero, not undefined, however far a row is from all landmarks."""
         return self._evaluate(X, X.new_empty(2, len(X), self._right.shape[1]))
 
     def _evaluate(self, X: Tensor, buffer: Tensor) -> Tensor:
         """The kernel of rows (n, d), in the first half of a buffer (2, n, M)."""
         values, squares = buffer
-        A = (X - self._centre) * self._scale
+        A = self._scaled(X)
         norm = (A * A).sum(dim=1, keepdim=True)
         torch.mm(torch.cat([A, norm, torch.ones_like(norm)], dim=1), self._right, out=squares).clamp_(min=0)
         return matern(squares, _NU, out=values)

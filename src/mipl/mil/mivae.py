@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from mipl.bags import Bags
-from mipl.compute import seed_of, torch_device
+from mipl.compute import limit_torch, seed_of, torch_device
 from mipl.errors import DataError
 from mipl.mil.base import LogOdds, MILClassifier
 from mipl.mil.network import Gaussian, MIVAENetwork
@@ -65,7 +65,7 @@ class MIVAE(MILClassifier):
     verbose : bool, default=False
         Show a progress bar on a terminal.
     random_state : int, RandomState or None, default=0
-        Seed of weights, batches, held-out bags and latent draws; the global generator of torch is left as it was.
+        Seed of weights, batches, held-out bags and latent draws; the global generator of torch is not used.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class MIVAE(MILClassifier):
         "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
-    #: Threads would share torch's random numbers.
+    #: Small networks hold the interpreter's lock most of the time, so threads would take turns.
     parallel: ClassVar[Literal["threads", "processes"]] = "processes"
 
     def __init__(
@@ -133,6 +133,7 @@ class MIVAE(MILClassifier):
     def _front_end(self) -> Standardizer:
         return Standardizer()
 
+    @limit_torch(one_thread=False)
     def _fit(self, features: NDArray[np.float32], bags: Bags, copies: NDArray[np.int64]) -> None:
         if len(bags) < 2:
             raise DataError("MIVAE needs at least two bags: one to learn from and one held out to know when to stop")
@@ -143,35 +144,36 @@ class MIVAE(MILClassifier):
         order = rng.permutation(len(bags))
         n_held = min(max(1, round(self.validation_fraction * len(bags))), len(bags) - 1)
         held, train = order[:n_held], order[n_held:]
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            network = self._network()
-            optimizer = torch.optim.AdamW(
-                network.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay, fused=True
-            )
-            losses: list[float] = []
-            for epoch in track(range(self.max_epochs), "MIVAE", verbose=self.verbose):
-                network.train()
-                shuffled = rng.permutation(train)
-                for rows in gen_batches(len(shuffled), self.batch_size):
-                    chosen = shuffled[rows]
-                    optimizer.zero_grad()
-                    self._training_loss(network, data[chosen], copies[chosen]).backward()
-                    optimizer.step()
-                losses.append(self._held_out_loss(network, data[held], copies[held]))
-                if not np.isfinite(losses[-1]):
-                    raise DataError(f"the loss is {losses[-1]} after epoch {epoch}; lower the learning_rate")
-                if losses[-1] == min(losses):
-                    best, self.weights_ = epoch, _to_numpy(network)
-                elif epoch - best >= self.patience:
-                    break
+        generator = torch.Generator().manual_seed(seed)
+        network = self._network(generator)
+        noise = self._noise(generator)
+        optimizer = torch.optim.AdamW(
+            network.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay, fused=True
+        )
+        losses: list[float] = []
+        for epoch in track(range(self.max_epochs), "MIVAE", verbose=self.verbose):
+            shuffled = rng.permutation(train)
+            for rows in gen_batches(len(shuffled), self.batch_size):
+                chosen = shuffled[rows]
+                optimizer.zero_grad()
+                self._training_loss(network, data[chosen], copies[chosen], noise).backward()
+                optimizer.step()
+            losses.append(self._held_out_loss(network, data[held], copies[held]))
+            if not np.isfinite(losses[-1]):
+                raise DataError(f"the loss is {losses[-1]} after epoch {epoch}; lower the learning_rate")
+            if losses[-1] == min(losses):
+                best, self.weights_ = epoch, _to_numpy(network)
+            elif epoch - best >= self.patience:
+                break
         self.losses_ = np.array(losses)
 
-    def _training_loss(self, network: MIVAENetwork, bags: Bags, copies: NDArray[np.int64]) -> Tensor:
+    def _training_loss(
+        self, network: MIVAENetwork, bags: Bags, copies: NDArray[np.int64], noise: torch.Generator
+    ) -> Tensor:
         """Mean loss of the copies of bags, through one draw of the latent variables."""
         x, bag, weight = self._tensors(bags, copies)
         q_instance, q_bag = network.encode(x, bag, len(bags))
-        x_hat, _, log_odds = network.decode(q_instance.sample(), q_bag.sample(), bag)
+        x_hat, _, log_odds = network.decode(q_instance.sample(noise), q_bag.sample(noise), bag, noise)
         standard = Gaussian(torch.zeros_like(q_instance.mean), torch.zeros_like(q_instance.mean))
         per_instance = ((x - x_hat) ** 2).sum(dim=1) + q_instance.divergence(standard)
         prior = network.prior()
@@ -183,19 +185,18 @@ class MIVAE(MILClassifier):
     @torch.no_grad()
     def _held_out_loss(self, network: MIVAENetwork, bags: Bags, copies: NDArray[np.int64]) -> float:
         """Mean reconstruction error and cross-entropy of the copies of bags, at the posterior means."""
-        network.eval()
         x, bag, weight = self._tensors(bags, copies)
         q_instance, q_bag = network.encode(x, bag, len(bags))
         x_hat, _, log_odds = network.decode(q_instance.mean, q_bag.mean, bag)
         error = (weight.sum(dim=1)[bag] * ((x - x_hat) ** 2).sum(dim=1)).sum()
         return float((error + self.aux_weight * (weight * _cross_entropy(log_odds)).sum()) / weight.sum())
 
+    @limit_torch(one_thread=False)
     @torch.no_grad()
     def _log_odds(self, features: NDArray[np.float32], bags: Bags) -> LogOdds:
-        with torch.random.fork_rng():  # building a network draws weights that are overwritten at once
-            network = self._network()
-        network.load_state_dict({name: torch.from_numpy(value) for name, value in self.weights_.items()})
-        network.eval()
+        network = self._network(torch.Generator())
+        # A saved array may be read-only, which torch warns of; load_state_dict copies it in any case.
+        network.load_state_dict({name: torch.tensor(value) for name, value in self.weights_.items()})
         data = Bags(features, bags.offsets, self.instance_shape_)
         of_bags, of_instances = [], []
         for rows in gen_batches(len(bags), self.batch_size):
@@ -207,8 +208,16 @@ class MIVAE(MILClassifier):
             of_instances.append(instance_odds.cpu().numpy())
         return np.concatenate(of_bags).astype(np.float64), np.concatenate(of_instances).astype(np.float64)
 
-    def _network(self) -> MIVAENetwork:
-        return MIVAENetwork(self.instance_shape_, self.latent_dim, self.hidden_dim).to(torch_device(self.device))
+    def _network(self, generator: torch.Generator) -> MIVAENetwork:
+        network = MIVAENetwork.drawn(self.instance_shape_, self.latent_dim, self.hidden_dim, generator)
+        return network.to(torch_device(self.device))
+
+    def _noise(self, generator: torch.Generator) -> torch.Generator:
+        """The source of latent draws and dropout: the same generator, or one on the device that goes on from it."""
+        device = torch_device(self.device)
+        if device.type == "cpu":
+            return generator
+        return torch.Generator(device).manual_seed(int(torch.randint(2**62, (), generator=generator)))
 
     def _tensors(self, bags: Bags, copies: NDArray[np.int64]) -> tuple[Tensor, Tensor, Tensor]:
         """Instances (n, d), their bags (n,) and the copies (m, 2), on the device."""

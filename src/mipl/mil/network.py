@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -19,9 +20,11 @@ class Gaussian(NamedTuple):
     mean: Tensor
     log_variance: Tensor
 
-    def sample(self) -> Tensor:
+    def sample(self, noise: torch.Generator) -> Tensor:
         """One draw that gradients pass through."""
-        return self.mean + torch.exp(self.log_variance / 2) * torch.randn_like(self.mean)
+        mean = self.mean
+        draw = torch.randn(mean.shape, generator=noise, dtype=mean.dtype, device=mean.device)
+        return mean + torch.exp(self.log_variance / 2) * draw
 
     def divergence(self, other: Gaussian) -> Tensor:
         """KL(self || other), summed over the last axis."""
@@ -47,7 +50,7 @@ class MIVAENetwork(nn.Module):
 
     def __init__(self, instance_shape: tuple[int, ...], latent_dim: int, hidden_dim: int) -> None:
         super().__init__()
-        d = int(torch.tensor(instance_shape).prod())
+        d = math.prod(instance_shape)
         self.instance_encoder = _encoder(instance_shape, latent_dim, hidden_dim)
         self.bag_encoder = _encoder(instance_shape, latent_dim, hidden_dim)
         self.decoder = nn.Sequential(nn.Linear(2 * latent_dim, hidden_dim), nn.ReLU(), nn.Linear(hidden_dim, d))
@@ -68,10 +71,34 @@ class MIVAENetwork(nn.Module):
         mean = zeros.index_add(0, bag, precision * shared.mean) / total
         return own, Gaussian(mean, -torch.log(total))
 
-    def decode(self, z_instance: Tensor, z_bag: Tensor, bag: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Reconstructions (n, d), log-odds of instances (n,), and of bags (m,) as the largest of their instances."""
+    @classmethod
+    def drawn(
+        cls, instance_shape: tuple[int, ...], latent_dim: int, hidden_dim: int, generator: torch.Generator
+    ) -> Self:
+        """A network with fresh weights by torch's own rule, from a generator of its own instead of torch's."""
+        with torch.device("meta"):  # where layers draw nothing
+            network = cls(instance_shape, latent_dim, hidden_dim)
+        network.to_empty(device="cpu")
+        for layer in network.modules():
+            if isinstance(layer, nn.Linear | nn.Conv2d):
+                nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
+                assert layer.bias is not None
+                bound = 1 / math.sqrt(layer.weight[0].numel())
+                nn.init.uniform_(layer.bias, -bound, bound, generator=generator)
+        return network
+
+    def decode(
+        self, z_instance: Tensor, z_bag: Tensor, bag: Tensor, noise: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Reconstructions (n, d), log-odds of instances (n,), and of bags (m,) as the largest of their instances.
+
+        Without `noise` no hidden unit is left out.
+        """
         z = torch.cat([z_instance, z_bag[bag]], dim=1)
-        log_odds = self.classifier(z).squeeze(1)
+        h = z
+        for layer in self.classifier:
+            h = _dropout(h, layer.p, noise) if isinstance(layer, nn.Dropout) else layer(h)
+        log_odds = h.squeeze(1)
         lowest = log_odds.new_full((len(z_bag),), -torch.inf)
         return self.decoder(z), log_odds, lowest.scatter_reduce(0, bag, log_odds, "amax")
 
@@ -79,6 +106,13 @@ class MIVAENetwork(nn.Module):
         """p(z_B | y) for y = 0 and y = 1, (2, latent_dim)."""
         weight = next(self.label_prior.parameters())
         return _gaussian(self.label_prior(torch.eye(2, dtype=weight.dtype, device=weight.device)))
+
+
+def _dropout(values: Tensor, share: float, noise: torch.Generator | None) -> Tensor:
+    """Zero a random `share` of values and scale up the rest, as torch does it, but by a generator of one's own."""
+    if noise is None:
+        return values
+    return values * torch.empty_like(values).bernoulli_(1 - share, generator=noise).div_(1 - share)
 
 
 def _gaussian(parameters: Tensor) -> Gaussian:
@@ -96,6 +130,6 @@ def _encoder(instance_shape: tuple[int, ...], latent_dim: int, hidden_dim: int) 
             nn.Flatten(), nn.Linear(48 * h * w, hidden_dim), nn.ReLU(),
         ]  # fmt: skip
     else:
-        d = int(torch.tensor(instance_shape).prod())
+        d = math.prod(instance_shape)
         body = [nn.Linear(d, hidden_dim), nn.ReLU(), nn.Linear(hidden_dim, hidden_dim), nn.ReLU()]
     return nn.Sequential(*body, nn.Linear(hidden_dim, 2 * latent_dim))

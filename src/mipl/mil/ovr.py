@@ -14,7 +14,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
-from mipl.compute import limit_threads
 from mipl.mil.base import MILClassifier
 from mipl.parameters import check_parameters
 
@@ -91,10 +90,9 @@ class OneVsRest(MIPLClassifier):
         copies = label_copies(candidates, self.candidate_policy)
         self.front_end_ = learner._front_end().fit(bags, candidates)
         features = self.front_end_.transform(bags)
-        with limit_threads(bags.n_instances, one_thread_up_to=np.inf):  # the classes are what runs in parallel
-            self.learners_ = Parallel(n_jobs=self.n_jobs, prefer=learner.parallel)(
-                delayed(_fit_one)(clone(learner), features, bags, copies[:, c]) for c in range(copies.shape[1])
-            )
+        self.learners_ = Parallel(n_jobs=self.n_jobs, prefer=learner.parallel)(
+            delayed(_fit_one)(clone(learner), features, bags, copies[:, c]) for c in range(copies.shape[1])
+        )
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.float64]:
         return softmax(self._log_odds(bags)[0], axis=1)

@@ -12,6 +12,11 @@ from mipl.bags import Bags
 
 __all__ = ["Standardizer"]
 
+#: Means and scales with which single precision computes safely.
+_SAFE = 2.0**100
+#: Where standardized features are cut off: no kernel reaches as far, and their squares are still numbers.
+_FAR = np.float32(1e15)
+
 
 class Standardizer(BaseEstimator):
     """Subtract the mean of each feature and divide by its standard deviation.
@@ -31,9 +36,15 @@ class Standardizer(BaseEstimator):
         if len(bags.instance_shape) > 1:
             variance[:] = variance.mean()
         self.mean_ = bags.instances.mean(axis=0, dtype=np.float64).astype(np.float32)
-        self.scale_ = np.where(variance > 0, np.sqrt(variance), 1).astype(np.float32)
+        deviation = np.sqrt(variance).astype(np.float32)
+        self.scale_ = np.where(deviation > 0, deviation, np.float32(1))
         return self
 
     def transform(self, bags: Bags) -> NDArray[np.float32]:
-        """The standardized instances (n, d)."""
-        return (bags.instances - self.mean_) / self.scale_
+        """The standardized instances (n, d); those far from all training instances are cut off at 1e15 deviations."""
+        sizes = np.concatenate([np.abs(self.mean_), self.scale_])
+        precise = sizes.max() > _SAFE or self.scale_.min() < 1 / _SAFE
+        instances = bags.instances.astype(np.float64) if precise else bags.instances
+        with np.errstate(over="ignore"):
+            standardized = (instances - self.mean_) / self.scale_
+        return np.clip(standardized, -_FAR, _FAR, out=standardized).astype(np.float32, copy=False)

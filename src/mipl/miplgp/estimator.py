@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
 from mipl.candidates import augment_candidates
-from mipl.compute import limit_threads, seed_of, torch_device
+from mipl.compute import limit_torch, seed_of, torch_device
 from mipl.errors import ParameterError
 from mipl.gp.dirichlet import dirichlet_targets
 from mipl.gp.engine import Engine
@@ -317,7 +317,7 @@ class MIPLGP(MIPLClassifier):
             raise ParameterError(f'engine="subset" has no posterior for {self.disambiguation!r}; use engine="exact"')
         mask = augment_candidates(candidates) if self.augment else candidates
         self.seed_ = seed_of(self.random_state)
-        with limit_threads(bags.n_instances, one_thread_up_to=_ONE_THREAD):
+        with limit_torch(one_thread=bags.n_instances <= _ONE_THREAD):
             self.engine_, engine = build_engine(self, bags, mask.shape[1], self.seed_, weights)
             self._learn(bags, mask, engine)
 
@@ -371,7 +371,7 @@ class MIPLGP(MIPLClassifier):
 
     def _probabilities(self, bags: Bags, n_classes: int) -> NDArray[np.float64]:
         """Class probabilities (n, n_classes) of the instances of bags, normalised over the first `n_classes`."""
-        with limit_threads(len(self.instances_), one_thread_up_to=_ONE_THREAD):
+        with limit_torch(one_thread=len(self.instances_) <= _ONE_THREAD):
             return sampled_probabilities(
                 self._posterior(),
                 bags.instances,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mipl.bags import Bags
 from mipl.compute import torch_device
+from mipl.errors import DataError
 from mipl.gp.engine import Engine, choose_engine, exact_engine
 from mipl.gp.exact import ExactEngine
 from mipl.gp.kernels import scaled_matern
@@ -22,6 +23,9 @@ from mipl.gp.subset import SubsetEngine
 from mipl.miplgp.learning_rows import learning_rows
 
 __all__ = ["build_engine"]
+
+#: Median distances from 1 / this to this are taken; GPyTorch's lengthscales are single-precision logarithms of e^x - 1.
+_FAR_APART = 1e20
 
 
 class Settings(Protocol):
@@ -113,5 +117,11 @@ def _start_lengthscale(
     if settings.lengthscale == "median":
         # A copy: the instances of bags are read-only, which torch tensors cannot be.
         rows, generator = torch.tensor(X), torch.Generator().manual_seed(seed)
-        return median_distance(rows, generator, weights=None if weights is None else torch.tensor(weights))
+        median = median_distance(rows, generator, weights=None if weights is None else torch.tensor(weights))
+        if not 1 / _FAR_APART < median < _FAR_APART:
+            raise DataError(
+                f"the instances are {median:.1e} apart, a distance with which {settings.name} cannot compute; bring "
+                "the features to a scale near one first, for example by mipl.BagTransformer(StandardScaler())"
+            )
+        return median
     return float(settings.lengthscale)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABCMeta, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -15,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from mipl.arrays import as_array
 from mipl.base import refusal_of_weights, restrict_to_candidates
 from mipl.candidates import is_label_vector, parse_candidates, parse_labels, parse_votes
-from mipl.compute import limit_threads
 from mipl.errors import DataError, ParameterError
 from mipl.parameters import check_parameters
 from mipl.persistence import save_model
@@ -23,8 +23,8 @@ from mipl.supervision import Supervision, check_sample_weight, warn_sets_only
 
 __all__ = ["PLLClassifier"]
 
-#: Up to this many training samples one thread beats several: the matrices are small and the calls many.
-_ONE_THREAD = 2000
+#: Features that vary by less are nothing to a method that penalises weights.
+_SMALL = 1e-4
 #: Samples that are predicted at once, which bounds the memory of kernel and neighbour blocks.
 _PREDICTION_BLOCK = 2048
 
@@ -50,6 +50,8 @@ class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     citation: ClassVar[str] = ""
     #: What each parameter may be, see `mipl.parameters.check_parameters`.
     _parameter_constraints: ClassVar[dict[str, Any]] = {}
+    #: Whether the method penalises weights of features, and so takes features that are very small for nothing.
+    penalises_weights: ClassVar[bool] = False
     #: Whether `fit` takes a weight per sample; a method that says so implements `_fit_weighted`.
     supports_sample_weight: ClassVar[bool] = False
     #: Why it does not, for the error.
@@ -101,11 +103,11 @@ class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         weight = check_sample_weight(sample_weight, len(samples), what="sample")
         counts, known = Supervision(mask, sample_weight=weight).counting()
         counted = samples if counts is None else samples[counts]
-        with limit_threads(len(counted), one_thread_up_to=_ONE_THREAD):
-            if known.sample_weight is None:
-                self._fit(counted, known.candidates)
-            else:
-                self._fit_weighted(counted, known.candidates, known.sample_weight)
+        self._warn_of_small_features(counted)
+        if known.sample_weight is None:
+            self._fit(counted, known.candidates)
+        else:
+            self._fit_weighted(counted, known.candidates, known.sample_weight)
         self.classes_ = names
         self.n_features_in_ = samples.shape[1]
         return self
@@ -113,8 +115,7 @@ class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def predict_proba(self, Z: ArrayLike) -> NDArray[np.float64]:
         """Class probabilities (n, q) of samples (n, d); rows sum to one."""
         samples = self._check_samples(Z)
-        with limit_threads(len(samples), one_thread_up_to=np.inf):  # blocks are short, however many there are
-            return np.concatenate([self._predict_proba(samples[rows]) for rows in _blocks(samples)])
+        return np.concatenate([self._predict_proba(samples[rows]) for rows in _blocks(samples)])
 
     def predict(self, Z: ArrayLike) -> NDArray[Any]:
         """The most probable label (n,) of each sample."""
@@ -125,8 +126,7 @@ class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Probabilities (n, q) of the true label of samples with candidate sets; zero off the candidates."""
         samples = self._check_samples(Z)
         mask = self._check_candidates(candidates, samples)
-        with limit_threads(len(samples), one_thread_up_to=np.inf):
-            return np.concatenate([self._resolve(samples[rows], mask[rows]) for rows in _blocks(samples)])
+        return np.concatenate([self._resolve(samples[rows], mask[rows]) for rows in _blocks(samples)])
 
     def score(self, Z: ArrayLike, y: Any, sample_weight: Any = None) -> float:
         """Accuracy against true labels (n,), which are names or class indices.
@@ -152,6 +152,15 @@ class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return save_model(self, path)
 
     # ---------------------------------------------------------------- checks
+
+    def _warn_of_small_features(self, samples: NDArray[np.float64]) -> None:
+        spread = float(np.ptp(samples, axis=0).max())
+        if self.penalises_weights and 0 < spread < _SMALL:
+            warnings.warn(
+                f"no feature varies by more than {spread:.1e}, which {self.name or type(self).__name__} takes for "
+                "nothing: it penalises large weights of features; bring these to a scale near one first",
+                stacklevel=5,
+            )
 
     def _check_samples(self, Z: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self, "classes_")

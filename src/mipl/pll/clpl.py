@@ -77,6 +77,7 @@ class CLPL(PLLClassifier):
     """
 
     name = "CLPL"
+    penalises_weights = True
     citation = "Cour, Sapp & Taskar, JMLR 2011"
     supports_sample_weight = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, log_expit
 from sklearn.utils._param_validation import Interval
 
-from mipl.compute import limit_threads
 from mipl.pll.base import PLLClassifier
 from mipl.pll.linear_weights import curvature_coordinates, minimize_weights, span_of_samples
 
@@ -84,6 +83,7 @@ class LSBCMM(PLLClassifier):
     """
 
     name = "LSB-CMM"
+    penalises_weights = True
     citation = "Liu & Dietterich, NIPS 2012"
     supports_sample_weight = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -116,12 +116,7 @@ class LSBCMM(PLLClassifier):
         self._fit_weighted(Z, candidates, np.ones(len(Z)))
 
     def _fit_weighted(self, Z: Array, candidates: NDArray[np.bool_], weight: Array) -> None:
-        # Exponentials take the time; threads of the thin products only get in their way.
-        with limit_threads(len(Z), one_thread_up_to=np.inf):
-            self._maximise(Z, candidates, weight[:, None])
-
-    def _maximise(self, Z: Array, candidates: NDArray[np.bool_], count: Array) -> None:
-        """Variational EM with sample weights (n, 1)."""
+        count = weight[:, None]
         n_classes = candidates.shape[1]
         n_regions = self.regions_per_class * n_classes
         basis, features = span_of_samples(Z)

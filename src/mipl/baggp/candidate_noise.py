@@ -42,7 +42,7 @@ from mipl.baggp.constants import (
     SCALE_PRECISION,
 )
 
-__all__ = ["expected_noise", "fit_candidate_noise", "noisy_log_prior"]
+__all__ = ["expected_noise", "fit_candidate_noise", "noisy_log_prior", "trusted_sets"]
 
 
 def expected_noise() -> float:
@@ -95,6 +95,22 @@ def fit_candidate_noise(log_evidence: Tensor, candidates: NDArray[np.bool_], wei
         penalty = 0.5 * SCALE_PRECISION * math.log(scale / PRIOR_SCALE) ** 2
         joint.append(log_likelihood + log_prior[:, 0] - penalty)
     return float(rates[torch.logsumexp(torch.stack(joint), dim=0).argmax()])
+
+
+def trusted_sets(log_prior: Tensor, candidates: Tensor, posterior: Tensor) -> Tensor:
+    """The same knowledge (m, q), with labels off the set ruled out in bags whose set has probably the truth.
+
+    Parameters
+    ----------
+    log_prior : (m, q)
+        With noise: not -inf off the sets.
+    candidates : (m, q) bool
+        The sets.
+    posterior : (m, q)
+        What left-out models say of the labels under that prior.
+    """
+    right = torch.where(candidates, posterior, 0.0).sum(dim=1) > 0.5
+    return torch.where(right[:, None] & ~candidates, -torch.inf, log_prior)
 
 
 def _doubted(candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:

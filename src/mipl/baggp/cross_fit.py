@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.baggp.blocks import Blocks, add_up
+from mipl.baggp.candidate_noise import trusted_sets
 from mipl.baggp.constants import SIGNAL_VARIANCES
 from mipl.baggp.likelihood import fit_bag_likelihood
 from mipl.baggp.low_rank import LowRank, Spectrum
@@ -59,6 +60,7 @@ def assign_folds(
 def held_out_evidence(
     data: LowRank,
     log_prior: Tensor,
+    sets: Tensor,
     signal_variance: float,
     kappa: float | None,
     background: Tensor | None = None,
@@ -86,7 +88,8 @@ def held_out_evidence(
         own = gram - add_up((data.fold_grams[fold],) for fold in folds)[0]
         known = log_prior[_positions(order, kept)]
         regression = fit_bag_regression(kept, Spectrum.of(own), known, background, [signal_variance])
-        diagonal, candidates = own.diagonal().clamp(min=0), known > -torch.inf
+        diagonal = own.diagonal().clamp(min=0)
+        candidates = trusted_sets(known, sets[_positions(order, kept)], regression.posterior) > -torch.inf
         likelihood = fit_bag_likelihood(kept, diagonal, regression.posterior, candidates, kappa, background)
         for rows, expert in zip(result, (regression.expert, likelihood), strict=True):
             rows[_positions(order, left_out)] = left_out.cat(Expert.read, left_out.features, expert=expert)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mipl.baggp.candidate_noise import expected_noise, fit_candidate_noise, noisy_log_prior
+from mipl.baggp.candidate_noise import expected_noise, fit_candidate_noise, noisy_log_prior, trusted_sets
 from mipl.baggp.cross_fit import held_out_evidence
 from mipl.baggp.likelihood import fit_bag_likelihood
 from mipl.baggp.low_rank import LowRank
@@ -84,12 +84,13 @@ def learn(
     if strength is not None or candidate_noise == "auto":
         log_prior = torch.tensor(noisy_log_prior(known, noise), device=device)
         regression = fit_bag_regression(blocks, data.spectrum, log_prior, background)
-    candidates = log_prior > -torch.inf
+    sets = torch.tensor(supervision.candidates, device=device)
+    candidates = trusted_sets(log_prior, sets, regression.posterior) > -torch.inf
     likelihood = fit_bag_likelihood(blocks, data.spectrum.values, regression.posterior, candidates, kappa, background)
     model = BagModel(regression.expert, likelihood, default_stacking())
     if not cross_fit:
         return Learned(model, regression.posterior, strength, noise)
-    held_out = held_out_evidence(data, log_prior, regression.signal_variance, kappa, background, joined)
+    held_out = held_out_evidence(data, log_prior, sets, regression.signal_variance, kappa, background, joined)
     model = model._replace(stacking=fit_stacking(*held_out, log_prior, blocks.weight))
     posterior = training_posterior(model, blocks, held_out, log_prior)
     score = label_free(model.stacking.probabilities(*held_out), log_prior, blocks.weight)

@@ -1,0 +1,99 @@
+"""
+The idea in pictures
+====================
+
+A bag has two candidate labels and a dozen instances. No instance is labelled. How can anything be learned from that?
+Points in the plane show it: what looks hopeless in one bag is plain in a hundred.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import mipl
+
+ds = mipl.datasets.make_bags(
+    n_bags=120, n_classes=3, n_features=2, separation=5, sizes=(8, 14), positive=0.12, r=1, seed=4
+)
+names, colors = ["owl", "wren", "robin"], ["#c0392b", "#2471a3", "#b7950b"]
+xy = ds.bags.instances  # (n, 2): all instances, bag after bag
+box = [xy[:, 0].min() - 1, xy[:, 0].max() + 1, xy[:, 1].min() - 1, xy[:, 1].max() + 1]
+
+# %%
+# One bag tells nothing
+# ---------------------
+#
+# A recording with some syllables; it holds an owl or a wren, not both. Most syllables are noise. One of them is the bird,
+# and nobody knows which one, nor which bird.
+
+first = int(np.flatnonzero((ds.candidates == [True, True, False]).all(axis=1))[0])
+fig, axes = plt.subplots(1, 3, figsize=(10, 3.4), sharex=True, sharey=True, layout="constrained")
+axes[0].plot(*ds.bags[first].T, "o", color="0.3")
+axes[0].set_title("one bag: owl or wren?")
+
+# %%
+# Many bags overlap where their labels agree
+# ------------------------------------------
+#
+# In the middle picture are the instances of all bags that may be owls, in the right one those that cannot be. Only one place
+# is full in the middle and empty on the right: what is there is an owl. False candidates and noise fall on both alike.
+
+owl = ds.candidates[:, 0]
+axes[1].plot(*xy[ds.bags.spread(owl)].T, "o", ms=3, color=colors[0])
+axes[1].set_title("all bags with the candidate owl")
+axes[2].plot(*xy[ds.bags.spread(~owl)].T, "o", ms=3, color="0.5")
+axes[2].set_title("all bags without it")
+fig
+
+# %%
+# BagGP's first model, *bag regression*, makes this a number: every instance votes with the candidate set of its bag, and a
+# Gaussian process averages the votes over the plane. Each bag is read with its own vote left out, so that it cannot
+# confirm itself. The second model, *bag likelihood*, sharpens the answer. Here is what they make of the plane; white is "none
+# of the birds".
+
+model = mipl.BagGP(n_landmarks=300, random_state=0).fit(ds)
+grid_x, grid_y = np.meshgrid(np.linspace(*box[:2], 60), np.linspace(*box[2:], 60))
+grid = np.stack([grid_x.ravel(), grid_y.ravel()], axis=1)
+plane = model.predict_instances(mipl.Bags.from_flat(grid, np.arange(len(grid))))  # (n, q + 1), the last column: none
+
+rgb = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in colors])
+shade = np.clip(plane[:, :3] @ rgb + plane[:, 3:], 0, 1).reshape(60, 60, 3)
+fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+left.imshow(shade, origin="lower", extent=box, aspect="auto")
+left.plot(*ds.bags[first].T, "o", color="0.2", ms=5)
+left.set_title("what an instance would be, and the bag from above")
+
+# %%
+# Then the bag is added up
+# ------------------------
+#
+# For each candidate, BagGP sums over *all* ways in which the instances of the bag could carry it: this one alone, that one
+# alone, both, and so on. There is a closed form for this sum, so nothing is guessed or sampled. One convincing instance
+# can decide; ten unconvincing ones do not add up to a decision by chance.
+
+evidence = model.predict_instances(ds.bags[first : first + 1])  # (n_i, q + 1)
+place = np.arange(len(evidence))
+for c in (0, 1):
+    right.bar(place + 0.4 * c - 0.2, evidence[:, c], width=0.4, color=colors[c], label=names[c])
+right.set(title="the instances of the bag, one by one", xlabel="instance", ylabel="probability that it is one")
+right.legend()
+fig
+
+# %%
+# The answer for this bag, and for all: no true label was used, they only serve to count now.
+
+print(dict(zip(names, model.resolve(ds)[first].round(3), strict=True)))
+right_labels = (model.resolve(ds).argmax(axis=1) == ds.labels).mean()
+print(f"right among the two candidates: {right_labels:.1%} of {len(ds)} bags")
+
+# %%
+# How sure, and when not
+# ----------------------
+#
+# How far the two models are believed is settled by bags that they have not seen: their *candidate sets* must be more
+# probable than by chance, which can be checked without a single true label.
+
+print(mipl.resolve(ds, model).verdict)
+
+# %%
+# With formulas: :doc:`/baggp`. When probabilities can be trusted:
+# :ref:`sphx_glr_auto_examples_plot_06_probabilities.py`.

@@ -75,7 +75,6 @@ sphinx_gallery_conf = {
     "backreferences_dir": "generated/backreferences",
     "reference_url": {"mipl": None},
     "remove_config_comments": True,
-    "abort_on_example_error": True,
     "plot_gallery": "True",
     "download_all_examples": False,
     "min_reported_time": 1000,

@@ -12,7 +12,7 @@ import numpy as np
 import mipl
 
 ds = mipl.datasets.make_bags(
-    n_bags=120, n_classes=3, n_features=2, separation=5, sizes=(8, 14), positive=0.12, r=1, seed=4
+    n_bags=120, n_classes=3, n_features=2, separation=5, sizes=(8, 14), positive=0.12, r=1, seed=5
 )
 names, colors = ["owl", "wren", "robin"], ["#c0392b", "#2471a3", "#b7950b"]
 xy = ds.bags.instances  # (n, 2): all instances, bag after bag
@@ -81,7 +81,7 @@ fig
 # %%
 # The answer for this bag, and for all: no true label was used, they only serve to count now.
 
-print(dict(zip(names, model.resolve(ds)[first].round(3), strict=True)))
+print({name: f"{p:.1%}" for name, p in zip(names, model.resolve(ds)[first], strict=True)})
 right_labels = (model.resolve(ds).argmax(axis=1) == ds.labels).mean()
 print(f"right among the two candidates: {right_labels:.1%} of {len(ds)} bags")
 

@@ -31,7 +31,7 @@ words = {
 threads, filed, truth = [], [], []
 for number in range(90):
     topic = ["space", "health", "motors"][number % 3]
-    other = rng.choice([name for name in ("space", "health", "motors") if name != topic])
+    other = str(rng.choice([name for name in ("space", "health", "motors") if name != topic]))
     posts = [" ".join(rng.choice(words["chat"], 8)) for _ in range(rng.integers(4, 8))]
     posts.append(" ".join([*rng.choice(words[topic], 3), *rng.choice(words["chat"], 5)]))
     threads.append([posts[i] for i in rng.permutation(len(posts))])

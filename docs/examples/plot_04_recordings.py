@@ -47,7 +47,7 @@ def record(bird):
 def syllables(sound):
     """Cut where it is loud, and describe each syllable by its spectrogram: 12 times x 16 frequencies."""
     f, t, power = spectrogram(sound, rate, nperseg=128, noverlap=96)
-    loud = np.convolve(power.sum(axis=0), np.ones(9) / 9, "same") > 3e-6
+    loud = np.convolve(power.sum(axis=0), np.ones(5) / 5, "same") > 1e-4
     edges = np.flatnonzero(np.diff(np.r_[0, loud, 0].astype(int))).reshape(-1, 2)
     rows, spans = [], []
     for begin, end in edges[np.diff(edges, axis=1)[:, 0] > 8]:
@@ -93,7 +93,7 @@ axes[-1].set_xlabel("seconds")
 
 try:
     natural = mipl.load("birdsong-natural")
-except mipl.UnavailableError as error:
+except mipl.MIPLError as error:
     print(error)
 else:
     quick = mipl.BagGP(n_landmarks=300, cross_fit=0, random_state=0).fit(natural)

@@ -25,7 +25,7 @@ for b, label in enumerate(digits.labels):
     chance = np.full(q, 0.6 / (q - 1))
     chance[label] = 0.4
     votes[b] = rng.multinomial(7, chance)
-names = list(digits.classes)
+names = digits.classes.tolist()
 given = [{name: int(n) for name, n in zip(names, row, strict=True) if n} for row in votes]
 print(given[:3])
 

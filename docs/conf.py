@@ -75,6 +75,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": "generated/backreferences",
     "reference_url": {"mipl": None},
     "remove_config_comments": True,
+    "capture_repr": ("_repr_html_",),  # tables; not the texts that matplotlib's functions return
     "plot_gallery": "True",
     "download_all_examples": False,
     "min_reported_time": 1000,

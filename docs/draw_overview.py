@@ -1,6 +1,6 @@
 """Draw the picture of the start page and of the README: what goes in, and what comes out.
 
-    python docs/draw_overview.py            # writes docs/overview.svg
+python docs/draw_overview.py            # writes docs/overview.svg
 """
 
 from __future__ import annotations
@@ -44,9 +44,18 @@ def main() -> None:
             axes.add_patch(Rectangle((x, y), 0.95, 1.35, fill=False, zorder=3 if behind else 2, **style))
         names = [str(name) for name in train.candidate_sets()[b]]
         axes.text(9.2, y + 0.68, " or ".join(names), fontsize=16, va="center")
-        axes.add_patch(FancyArrowPatch((11.1, y + 0.68), (12.6, y + 0.68), arrowstyle="-|>", mutation_scale=16, color="0.4"))
+        axes.add_patch(
+            FancyArrowPatch((11.1, y + 0.68), (12.6, y + 0.68), arrowstyle="-|>", mutation_scale=16, color="0.4")
+        )
         axes.text(13.0, y + 0.68, f"{found.labels[b]}", fontsize=20, va="center", color=GREEN, fontweight="bold")
-        axes.text(13.9, y + 0.68, f"{found.probability[b]:.1%} probable,\nframed image", fontsize=10, va="center", color="0.25")
+        axes.text(
+            13.9,
+            y + 0.68,
+            f"{found.probability[b]:.1%} probable,\nframed image",
+            fontsize=10,
+            va="center",
+            color="0.25",
+        )
     axes.set(xlim=(0, 18.4), ylim=(0, 7))
     figure.savefig(Path(__file__).parent / "overview.svg", metadata={"Date": None})
 

@@ -55,5 +55,5 @@ def test_the_library_is_cited_with_its_version():
 
 
 def test_an_unknown_method_is_an_error_that_lists_the_known_ones():
-    with pytest.raises(mipl.ParameterError, match="'oracle'.*PL-kNN"):
+    with pytest.raises(mipl.ParameterError, match=r"'oracle'.*PL-kNN"):
         mipl.cite("oracle")

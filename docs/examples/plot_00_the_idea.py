@@ -26,23 +26,23 @@ box = [xy[:, 0].min() - 1, xy[:, 0].max() + 1, xy[:, 1].min() - 1, xy[:, 1].max(
 # and nobody knows which one, nor which bird.
 
 first = int(np.flatnonzero((ds.candidates == [True, True, False]).all(axis=1))[0])
-fig, axes = plt.subplots(1, 3, figsize=(10, 3.4), sharex=True, sharey=True, layout="constrained")
-axes[0].plot(*ds.bags[first].T, "o", color="0.3")
-axes[0].set_title("one bag: owl or wren?")
+fig, ax = plt.subplots(figsize=(4, 3.4), layout="constrained")
+ax.plot(*ds.bags[first].T, "o", color="0.3")
+ax.set(title="one bag: owl or wren?", xlim=box[:2], ylim=box[2:])
 
 # %%
 # Many bags overlap where their labels agree
 # ------------------------------------------
 #
-# In the middle picture are the instances of all bags that may be owls, in the right one those that cannot be. Only one place
-# is full in the middle and empty on the right: what is there is an owl. False candidates and noise fall on both alike.
+# On the left are the instances of all bags that may be owls, on the right those of bags that cannot be. Only one place is full
+# on the left and empty on the right: what is there is an owl. False candidates and noise fall on both alike.
 
 owl = ds.candidates[:, 0]
-axes[1].plot(*xy[ds.bags.spread(owl)].T, "o", ms=3, color=colors[0])
-axes[1].set_title("all bags with the candidate owl")
-axes[2].plot(*xy[ds.bags.spread(~owl)].T, "o", ms=3, color="0.5")
-axes[2].set_title("all bags without it")
-fig
+fig, (left, right) = plt.subplots(1, 2, figsize=(8, 3.4), sharex=True, sharey=True, layout="constrained")
+left.plot(*xy[ds.bags.spread(owl)].T, "o", ms=3, color=colors[0])
+left.set_title("all bags with the candidate owl")
+right.plot(*xy[ds.bags.spread(~owl)].T, "o", ms=3, color="0.5")
+right.set_title("all bags without it")
 
 # %%
 # BagGP's first model, *bag regression*, makes this a number: every instance votes with the candidate set of its bag, and a
@@ -57,10 +57,10 @@ plane = model.predict_instances(mipl.Bags.from_flat(grid, np.arange(len(grid))))
 
 rgb = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in colors])
 shade = np.clip(plane[:, :3] @ rgb + plane[:, 3:], 0, 1).reshape(60, 60, 3)
-fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-left.imshow(shade, origin="lower", extent=box, aspect="auto")
-left.plot(*ds.bags[first].T, "o", color="0.2", ms=5)
-left.set_title("what an instance would be, and the bag from above")
+fig, ax = plt.subplots(figsize=(5, 4), layout="constrained")
+ax.imshow(shade, origin="lower", extent=box, aspect="auto")
+ax.plot(*ds.bags[first].T, "o", color="0.2", ms=5)
+ax.set_title("what an instance would be, and the bag from above")
 
 # %%
 # Then the bag is added up
@@ -72,11 +72,11 @@ left.set_title("what an instance would be, and the bag from above")
 
 evidence = model.predict_instances(ds.bags[first : first + 1])  # (n_i, q + 1)
 place = np.arange(len(evidence))
+fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
 for c in (0, 1):
-    right.bar(place + 0.4 * c - 0.2, evidence[:, c], width=0.4, color=colors[c], label=names[c])
-right.set(title="the instances of the bag, one by one", xlabel="instance", ylabel="probability that it is one")
-right.legend()
-fig
+    ax.bar(place + 0.4 * c - 0.2, evidence[:, c], width=0.4, color=colors[c], label=names[c])
+ax.set(title="the instances of the bag, one by one", xlabel="instance", ylabel="probability that it is one")
+ax.legend()
 
 # %%
 # The answer for this bag, and for all: no true label was used, they only serve to count now.

@@ -83,7 +83,9 @@ from html import escape
 class Page:
     def _repr_html_(self):
         code = escape(page.read_text(encoding="utf-8"), quote=True)
-        return f'<iframe srcdoc="{code}" style="width: 100%; height: 480px; border: 1px solid #ccc" title="page"></iframe>'
+        return (
+            f'<iframe srcdoc="{code}" style="width: 100%; height: 480px; border: 1px solid #ccc" title="page"></iframe>'
+        )
 
 
 # sphinx_gallery_end_ignore
@@ -99,7 +101,9 @@ model = mipl.BagGP(random_state=0).fit(ds)
 model.save(folder / "birds.mipl")
 new = folder / "new.csv"
 new.write_text("recording,pitch,length,loudness\nN1,0.41,240,30\nN1,1.6,610,44\nN2,1.4,580,35\nN2,3.1,880,51\n")
-answers = mipl.explain(mipl.load_model(folder / "birds.mipl"), mipl.load(new, bag="recording", unlabelled=model.classes_))
+answers = mipl.explain(
+    mipl.load_model(folder / "birds.mipl"), mipl.load(new, bag="recording", unlabelled=model.classes_)
+)
 answers.to_frame()[["bag_id", "predicted", "probability", "instance"]]
 
 # %%

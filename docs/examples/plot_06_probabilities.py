@@ -32,7 +32,9 @@ for k in range(len(bins) - 1):
     if n:
         share = right[which == k].mean()
         ax.errorbar(sure[which == k].mean(), share, yerr=np.sqrt(share * (1 - share) / n), fmt="o", color="#1f618d")
-        ax.annotate(f"{n} bags", (sure[which == k].mean(), share), xytext=(6, -12), textcoords="offset points", fontsize=8)
+        ax.annotate(
+            f"{n} bags", (sure[which == k].mean(), share), xytext=(6, -12), textcoords="offset points", fontsize=8
+        )
 ax.plot([0.2, 1], [0.2, 1], color="0.6", lw=1)
 ax.set(xlabel="probability of the label", ylabel="share of right labels", title="new bags: said, and true")
 

@@ -39,7 +39,9 @@ fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 ax.scatter(scores, accuracy, color="#1f618d")
 ax.scatter(scores[best], accuracy[best], s=160, facecolors="none", edgecolors="#c0392b", label="chosen")
 ax.axvline(0, color="0.6", ls=":")
-ax.set(xlabel="label-free score (nats per bag; 0 is chance)", ylabel="accuracy on new bags", title="each dot is a setting")
+ax.set(
+    xlabel="label-free score (nats per bag; 0 is chance)", ylabel="accuracy on new bags", title="each dot is a setting"
+)
 ax.legend(loc="lower right")
 print(f"correlation {np.corrcoef(scores, accuracy)[0, 1]:.2f}; chosen {accuracy[best]:.3f}, best {max(accuracy):.3f}")
 

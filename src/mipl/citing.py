@@ -123,7 +123,7 @@ _WORKS = {
   author    = {Zhang, Weijia},
   booktitle = {IJCAI},
   year      = {2021},
-}""",
+}""",  # noqa: E501
 }
 
 

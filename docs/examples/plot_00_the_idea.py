@@ -47,20 +47,20 @@ right.set_title("all bags without it")
 # %%
 # BagGP's first model, *bag regression*, makes this a number: every instance votes with the candidate set of its bag, and a
 # Gaussian process averages the votes over the plane. Each bag is read with its own vote left out, so that it cannot
-# confirm itself. The second model, *bag likelihood*, sharpens the answer. Here is what they make of the plane; white is "none
-# of the birds".
+# confirm itself. The second model, *bag likelihood*, sharpens the answer. Here is what they make of all instances; white is
+# "none of the birds", and the bag from above is in black.
 
 model = mipl.BagGP(n_landmarks=300, random_state=0).fit(ds)
-grid_x, grid_y = np.meshgrid(np.linspace(*box[:2], 60), np.linspace(*box[2:], 60))
-grid = np.stack([grid_x.ravel(), grid_y.ravel()], axis=1)
-plane = model.predict_instances(mipl.Bags.from_flat(grid, np.arange(len(grid))))  # (n, q + 1), the last column: none
+found = model.predict_instances(ds)  # (n, q + 1), the last column: none
 
 rgb = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in colors])
-shade = np.clip(plane[:, :3] @ rgb + plane[:, 3:], 0, 1).reshape(60, 60, 3)
 fig, ax = plt.subplots(figsize=(5, 4), layout="constrained")
-ax.imshow(shade, origin="lower", extent=box, aspect="auto")
-ax.plot(*ds.bags[first].T, "o", color="0.2", ms=5)
-ax.set_title("what an instance would be, and the bag from above")
+ax.scatter(*xy.T, c=np.clip(found[:, :3] @ rgb + found[:, 3:], 0, 1), s=22, edgecolors="0.75", linewidths=0.5)
+ax.plot(*ds.bags[first].T, "o", ms=8, mfc="none", mec="black")
+for c, name in enumerate(names):
+    ax.plot([], [], "o", color=colors[c], label=name)
+ax.set(title="what each instance is found to be", xlim=box[:2], ylim=box[2:])
+ax.legend()
 
 # %%
 # Then the bag is added up

@@ -29,7 +29,7 @@ docs: $(VENV)/.docs  ## the site, in docs/_build/html; needs no network and allo
 	@echo "docs/_build/html/index.html"
 
 package: $(STAMP)  ## sdist and wheel in dist/, tried in an empty environment
-	rm -rf dist build/package
+	rm -rf dist build
 	$(RUN)/python -m build --outdir dist .
 	$(PYTHON) -m venv build/package
 	build/package/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl

@@ -30,7 +30,7 @@ from mipl.cli import main
 
 write, files = prediction.write_tables, []
 
-def write_and_die(chunks, path):
+def write_and_die(chunks, path, raw):
     files.append(path)
 
     def some():
@@ -39,7 +39,7 @@ def write_and_die(chunks, path):
             if len(files) == 3:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    return write(some(), path)
+    return write(some(), path, raw=raw)
 
 prediction.write_tables = write_and_die
 main()

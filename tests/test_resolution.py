@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import mipl
 from mipl import Bags, DataError, Resolution, UnavailableError
+from mipl.labelling import LabelOrder
 
 NAMES = ("ant", "bee", "cat")
 
@@ -235,3 +236,33 @@ def test_the_verdict_says_whether_the_instances_tell_anything_and_how_many_bags_
     assert "tell something" in replace(found, label_free=(0.5, 0.1)).verdict
     assert "NOT found" in replace(found, label_free=(0.1, 0.1)).verdict
     assert "NOT found" in replace(found, label_free=(-0.5, 0.1)).verdict
+
+
+# -------------------------------------------------------------------- what to label next
+
+
+def test_the_bags_to_label_next_come_by_entropy_where_the_method_tells_no_more():
+    posterior = np.array([[0.25, 0.75, 0.0], [0.0, 0.0, 1.0], [0.5, 0.5, 0.0]])
+    found = by_hand(posterior=posterior, candidates=None).next_to_label(5)
+    assert [row["bag_id"] for row in found] == ["z", "x"]  # y is certain
+    assert found[0]["gain"] == pytest.approx(np.log(2), abs=1e-6)
+    assert found[1] == {
+        "bag_id": "x",
+        "gain": pytest.approx(-0.25 * np.log(0.25) - 0.75 * np.log(0.75), abs=1e-6),
+        "others": None,
+        "label": "bee",
+        "probability": 0.75,
+        "second_label": "ant",
+        "second_probability": 0.25,
+    }
+
+
+def test_the_bags_to_label_next_come_in_the_order_of_the_method_also_of_some_bags():
+    posterior = np.array([[0.25, 0.75, 0.0], [0.4, 0.6, 0.0], [0.5, 0.5, 0.0]])
+    order = LabelOrder(np.array([0, 2, 1]), np.array([0.5, 0.6, 0.7]), np.array([1.0, 0.0, 0.25]))
+    found = by_hand(posterior=posterior, candidates=None, label_order=order)
+    assert [(row["bag_id"], row["gain"], row["others"]) for row in found.next_to_label(2)] == [
+        ("x", 1.5, 1.0),
+        ("z", 0.95, 0.25),
+    ]
+    assert [row["bag_id"] for row in found[[1, 2]].next_to_label()] == ["z", "y"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from abc import ABCMeta, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -76,7 +77,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         The background class is then a class as any other, and groups are not used.
         """
         if supervision.weights is not None:
-            warn_sets_only(self.name or type(self).__name__, stacklevel=4)
+            warn_sets_only(self.name or type(self).__name__, stacklevel=6)
         if supervision.sample_weight is None:
             self._fit(bags, supervision.candidates)
         else:
@@ -85,6 +86,13 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _fit_weighted(self, bags: Bags, candidates: NDArray[np.bool_], sample_weight: NDArray[np.float64]) -> None:
         """Learn as `_fit` does, with positive weights (m,): a bag of weight 2 counts as one that is given twice."""
         raise NotImplementedError(f"{type(self).__name__} supports sample weights but has no _fit_weighted")
+
+    def _fit_stream(self, bags: BagStream) -> None:
+        """Learn from bags that are not in memory; a method that can do so overrides this."""
+        raise DataError(
+            f"{self.name or type(self).__name__} needs all bags in memory and cannot be fitted on a scan; "
+            "fit it on some of the bags: fit(scan.sample(n)), or on all: fit(scan.to_dataset())"
+        )
 
     @abstractmethod
     def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:
@@ -148,26 +156,30 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if sample_weight is not None and not self.supports_sample_weight:
             raise ParameterError(refusal_of_weights(self, "bags"))
         if isinstance(bags, BagStream):
-            raise DataError(
-                f"{self.name or type(self).__name__} needs all bags in memory and cannot be fitted on a scan; "
-                "fit it on some of the bags: fit(scan.sample(n)), or on all: fit(scan.to_dataset())"
-            )
+            for given in (candidates, classes, background, groups, sample_weight):
+                _check_none(given, "candidates, classes, background and groups")
+            return self._learn_from(bags, bags.classes, lambda: self._fit_stream(bags))
         checked = _bags_of(bags)
         supervision, names = _supervision(bags, len(checked), candidates, classes, background, groups, sample_weight)
+        counts, known = supervision.counting()
+        kept = checked if counts is None else checked[counts]
+        return self._learn_from(checked, names, lambda: self._fit_supervised(kept, known))
+
+    def _learn_from(self, bags: Bags | BagStream, names: NDArray[Any], learn: Callable[[], None]) -> Self:
+        """Forget what was learned, note what the bags are like, and learn."""
         self._forget()
         self.classes_ = names
-        self.n_features_in_ = checked.n_features
-        self.instance_shape_ = checked.instance_shape
-        if checked.feature_names is not None:
-            self.feature_names_in_ = np.array(checked.feature_names)
-        counts, supervision = supervision.counting()
+        self.n_features_in_ = bags.n_features
+        self.instance_shape_ = bags.instance_shape
+        if bags.feature_names is not None:
+            self.feature_names_in_ = np.array(bags.feature_names)
         start = time.perf_counter()
         try:
-            self._fit_supervised(checked if counts is None else checked[counts], supervision)
+            learn()
         except BaseException:
             self._forget()  # half a fit is none
             raise
-        seconds, sizes = time.perf_counter() - start, (len(checked), checked.n_instances, len(names))
+        seconds, sizes = time.perf_counter() - start, (len(bags), bags.n_instances, len(names))
         _LOG.info("%s: fitted on %d bags, %d instances, %d classes in %.2f s", self.name, *sizes, seconds)
         return self
 

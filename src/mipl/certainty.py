@@ -2,6 +2,38 @@
 
 from __future__ import annotations
 
-__all__ = ["DOUBTFUL", "SURE"]
+__all__ = ["DOUBTFUL", "SURE", "verdict"]
 
 SURE, DOUBTFUL = 0.95, 0.7
+#: Standard errors above zero from which held-out candidate sets count as more probable than by chance.
+_CLEARLY = 2.0
+
+
+def verdict(m: int, doubtful: int, outside: int, label_free: tuple[float, float] | None) -> str:
+    """How far the answers for m bags can be trusted, in words.
+
+    Parameters
+    ----------
+    m : int
+        The number of bags.
+    doubtful : int
+        Bags that deserve a second look.
+    outside : int
+        Those among them whose label is not among their candidates.
+    label_free : (float, float) or None
+        The score of held-out candidate sets above chance, and its standard error.
+    """
+    look = f"Every label is at least {DOUBTFUL:.0%} probable."
+    if doubtful:
+        look = f"{doubtful:,} of {m:,} bags deserve a second look: their label is less than {DOUBTFUL:.0%} probable"
+        look += f", or not among their candidates ({outside:,})." if outside else "."
+    if label_free is None:
+        return look
+    score, error = label_free
+    figures = f"held-out candidate sets were {score:+.2f} ± {error:.2f} nats per bag more probable than by chance"
+    if score > _CLEARLY * error:
+        return f"The instances tell something about the labels ({figures}). {look}"
+    return (
+        f"The instances were NOT found to tell anything about the labels ({figures}): take the answers for guesses "
+        f"within the candidate sets. {look}"
+    )

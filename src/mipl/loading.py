@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +16,9 @@ from mipl.io import frames
 from mipl.io.columns import Columns
 from mipl.io.raw import Loaded
 from mipl.io.sources import READERS, file_format, read_files
+from mipl.supervision import background_column
 
-__all__ = ["load", "load_with_ids"]
+__all__ = ["load", "load_with_ids", "with_background"]
 
 
 def load(
@@ -33,6 +35,7 @@ def load(
     missing: str | None = None,
     candidates_sep: str = "|",
     unlabelled: Sequence[Any] | None = None,
+    background: Any = None,
     table: str | Path | None = None,
     patch: int | None = None,
     size: int | None = None,
@@ -70,8 +73,12 @@ def load(
         What separates the labels in a candidates cell.
     unlabelled : sequence of labels, default=None
         The classes that a bag without candidates may have: all of them become its candidates. None refuses such bags.
+    background : label, default=None
+        The class whose bags have no positive instance; None takes the one that the file or the data set names.
     table : str or Path, default=None
-        For a folder of images, the table of candidates; None takes the only .csv or .tsv in the folder.
+        A file of candidates by bag: a table with one row per bag, one with one row per answer of a person, or an
+        export of Label Studio (.json); `bag` and `candidates` then name its columns too. For a folder of images None
+        takes the only .csv or .tsv in the folder.
     patch : int, default=32
         For a folder of images, height and width of the patches that each image is cut into.
     size : int, default=None
@@ -99,7 +106,7 @@ def load(
         candidates_sep=candidates_sep,
     )
     images = {"table": None if table is None else Path(table), "patch": patch, "size": size}
-    return load_with_ids(source, columns, unlabelled, images, **options).dataset
+    return load_with_ids(source, columns, unlabelled, images, background=background, **options).dataset
 
 
 def load_with_ids(
@@ -107,6 +114,8 @@ def load_with_ids(
     columns: Columns | None = None,
     unlabelled: Sequence[Any] | None = None,
     images: dict[str, Any] | None = None,
+    *,
+    background: Any = None,
     **options: Any,
 ) -> Loaded:
     """Load a data set together with the ids of its instances and remarks on how its files were read.
@@ -121,6 +130,8 @@ def load_with_ids(
         As in `load`.
     images : dict, default=None
         The options `table`, `patch` and `size` of `load`.
+    background : label, default=None
+        As in `load`.
     **options
         For a data set by name.
     """
@@ -138,12 +149,32 @@ def load_with_ids(
         if columns != Columns() or given.keys() - inspect.signature(builder(sources[0])).parameters.keys():
             raise DataError(f"{sources[0]} is a data set by name; options for columns and images are for files")
         options = {**given, **options}
-        return Loaded(_build(sources[0], options))
+        loaded = Loaded(_build(sources[0], options))
+        return loaded if background is None else loaded._replace(dataset=with_background(loaded.dataset, background))
     for each in sources:
         _check_source(each)
     if options:
         raise DataError(f"files have no option {', '.join(map(repr, options))}; see mipl.load for those they have")
-    return read_files(sources, columns, unlabelled, **given)
+    loaded = read_files(sources, columns, unlabelled, **given)
+    return loaded if background is None else loaded._replace(dataset=with_background(loaded.dataset, background))
+
+
+def with_background(dataset: MIPLDataset, background: Any) -> MIPLDataset:
+    """The same data set with a class declared the background.
+
+    Parameters
+    ----------
+    dataset : MIPLDataset
+        The bags.
+    background : label
+        One of its classes; where these are integers, their digits as text will do, as on a command line.
+    """
+    by_text = {str(name): name for name in dataset.classes.tolist()}
+    label = by_text.get(background, background) if isinstance(background, str) else background
+    background_column(label, dataset.classes)  # refuses what is no class
+    declared = copy.copy(dataset)
+    declared.background = label
+    return declared
 
 
 def _build(name: str, options: dict[str, Any]) -> MIPLDataset:

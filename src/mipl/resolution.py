@@ -16,20 +16,20 @@ from numpy.typing import NDArray
 
 from mipl import __version__
 from mipl.bags import Bags
-from mipl.certainty import DOUBTFUL
+from mipl.certainty import DOUBTFUL, verdict
 from mipl.errors import DataError, UnavailableError
 from mipl.html_reprs import resolution_html
 from mipl.io.tables import rows_of, write_table
+from mipl.labelling import DECIDED, order_to_label
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from mipl.labelling import LabelOrder
+
 __all__ = ["Resolution"]
 
 Array = NDArray[Any]
-
-#: Standard errors above zero from which held-out candidate sets count as more probable than by chance.
-_CLEARLY = 2.0
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -66,6 +66,9 @@ class Resolution:
     label_free : (float, float) or None, default=None
         How much more probable the candidate sets of held-out training bags were to the model than by chance, in nats
         per bag, and its standard error; None where the method does not tell.
+    label_order : LabelOrder or None, default=None
+        What a person's answer about each bag would tell about all of them, for `next_to_label`; None where the method
+        does not tell.
 
     Examples
     --------
@@ -88,6 +91,7 @@ class Resolution:
     version: str = __version__
     seconds: float = 0.0
     label_free: tuple[float, float] | None = None
+    label_order: LabelOrder | None = None
 
     def __post_init__(self) -> None:
         m, n, q = len(self.bags), self.bags.n_instances, len(self.classes)
@@ -157,23 +161,38 @@ class Resolution:
     @property
     def verdict(self) -> str:
         """How far the answers can be trusted, in words."""
-        n, n_outside = int(self.review.sum()), int(self._best_is_outside.sum())
-        look = (
-            f"{n:,} of {len(self):,} bags deserve a second look: their label is less than {DOUBTFUL:.0%} probable"
-            + (f", or not among their candidates ({n_outside:,})." if n_outside else ".")
-            if n
-            else f"Every label is at least {DOUBTFUL:.0%} probable."
-        )
-        if self.label_free is None:
-            return look
-        score, error = self.label_free
-        figures = f"held-out candidate sets were {score:+.2f} ± {error:.2f} nats per bag more probable than by chance"
-        if score > _CLEARLY * error:
-            return f"The instances tell something about the labels ({figures}). {look}"
-        return (
-            f"The instances were NOT found to tell anything about the labels ({figures}): take the answers for guesses "
-            f"within the candidate sets. {look}"
-        )
+        return verdict(len(self), int(self.review.sum()), int(self._best_is_outside.sum()), self.label_free)
+
+    def next_to_label(self, k: int = 10) -> list[dict[str, Any]]:
+        """The bags that a person should label next, best first: one dictionary each.
+
+        The order is by the expected gain of an answer (`mipl.labelling`): what it says about the bag itself and about
+        bags that are alike, less what the bags before it will have told. Methods that do not know which bags are alike
+        give the entropy of the bag alone. Bags that are certain already are left out.
+
+        Parameters
+        ----------
+        k : int, default=10
+            How many bags at most.
+
+        Returns
+        -------
+        list of dict
+            ``bag_id``, ``gain`` in nats, of which ``others`` is about other bags (None where the method does not
+            tell), ``label``, ``probability``, ``second_label``, ``second_probability``.
+        """
+        order = order_to_label(self.posterior) if self.label_order is None else self.label_order
+        chosen = [i for i in np.argsort(order.rank, kind="stable").tolist() if order.own[i] > DECIDED][:k]
+        columns = {
+            "bag_id": self.bag_ids[chosen].tolist(),
+            "gain": (order.own + order.others)[chosen].tolist(),
+            "others": [None] * len(chosen) if self.label_order is None else order.others[chosen].tolist(),
+            "label": self.labels[chosen].tolist(),
+            "probability": self.probability[chosen].tolist(),
+            "second_label": self.second_label[chosen].tolist(),
+            "second_probability": self.second_probability[chosen].tolist(),
+        }
+        return rows_of(columns)
 
     @property
     def instance(self) -> NDArray[np.int64]:
@@ -240,6 +259,7 @@ class Resolution:
             candidates=None if self.candidates is None else self.candidates[index],
             truth=None if self.truth is None else self.truth[index],
             instance_ids=None if self.instance_ids is None else self.instance_ids[rows],
+            label_order=None if self.label_order is None else self.label_order.select(index),
         )
 
     def __repr__(self) -> str:

@@ -66,6 +66,7 @@ def resolve(dataset: MIPLDataset, model: MIPLClassifier | Pipeline | None = None
     candidates = _candidates_by_name(dataset, model.classes_)
     method, seen = last_step(model), before_last(model, dataset.bags)
     posterior = method.resolve(seen, candidates)
+    order_of = getattr(method, "label_order", None)
     return Resolution(
         classes=model.classes_,
         bags=dataset.bags,
@@ -76,6 +77,7 @@ def resolve(dataset: MIPLDataset, model: MIPLClassifier | Pipeline | None = None
         truth=_truth(dataset, model.classes_),
         method=method.name or type(method).__name__,
         label_free=_label_free(method),
+        label_order=None if order_of is None else order_of(seen, posterior),
         seconds=time.perf_counter() - start,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,65 @@ from numpy.typing import NDArray
 from mipl.bags import Bags
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
+from mipl.supervision import Supervision
 
-__all__ = ["BagStream"]
+__all__ = ["BagStream", "StreamBlock"]
+
+
+class StreamBlock(Protocol):
+    """Some bags of a stream that are read when they are needed."""
+
+    def read_bags(self) -> Bags:
+        """The bags alone."""
 
 
 class BagStream(ABC):
     """Bags in chunks of bounded size; a fitted model takes it wherever it takes bags, and reads it chunk by chunk."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """The number m of bags."""
+
+    @property
+    @abstractmethod
+    def n_instances(self) -> int:
+        """The number n of instances."""
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """The number d of features."""
+
+    @property
+    @abstractmethod
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The names of the features, None where they have none."""
+
+    @property
+    @abstractmethod
+    def instance_shape(self) -> tuple[int, ...]:
+        """The shape of an instance."""
+
+    @property
+    @abstractmethod
+    def classes(self) -> NDArray[Any]:
+        """The classes (q,)."""
+
+    @abstractmethod
+    def supervision(self) -> Supervision:
+        """What is known of the labels of all bags, in order."""
+
+    @abstractmethod
+    def take(self, bags: NDArray[np.int64]) -> MIPLDataset:
+        """Some bags in memory, by their positions in ascending order."""
+
+    @abstractmethod
+    def block(self, start: int, stop: int) -> StreamBlock:
+        """The bags from one position to another, as something that is small to send and can be read anywhere."""
+
+    @abstractmethod
+    def to_dataset(self) -> MIPLDataset:
+        """All bags in memory."""
 
     @abstractmethod
     def chunks(self) -> Iterator[MIPLDataset]:

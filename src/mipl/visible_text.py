@@ -50,7 +50,7 @@ def shortened(text: str, most: int) -> str:
     """`visible` text of at most `most` characters, the end of a longer one given by its last letters.
 
     >>> shortened("Western meadowlark (Sturnella neglecta)", 20)
-    'Western meadow…lecta'
+    'Western meadow…ecta)'
     """
     shown = visible(text)
     if len(shown) <= most:

@@ -1,19 +1,11 @@
-"""Blocks are whole bags in order, and thin products are products."""
+"""Thin products are products."""
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from baggp_blocks import generator
 
-from mipl.baggp.blocks import cut, thin_product
-
-
-def test_blocks_are_whole_bags_in_order() -> None:
-    offsets = np.array([0, 5, 8, 30, 31, 40])
-    for rows in (1, 7, 10, 100):
-        slices = cut(offsets, rows)
-        assert [i for s in slices for i in range(s.start, s.stop)] == list(range(5))
+from mipl.baggp.blocks import thin_product
 
 
 def test_a_thin_product_is_the_product() -> None:

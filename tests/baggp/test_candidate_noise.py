@@ -118,9 +118,9 @@ def odds(m: int, q: int, scale: float) -> torch.Tensor:
 @pytest.mark.parametrize("false", [1, 2])
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.2])
 def test_the_rate_is_found_whatever_the_scale_of_the_evidence(rate: float, false: int) -> None:
-    right = odds(1000, 6, 5.0)
+    right = odds(1500, 6, 5.0)
     candidates = sets_of(right, rate, false)
-    for confidence in (0.3, 3.0):
+    for confidence in (0.3, 4.0):
         assert fit_candidate_noise(confidence * right, candidates) == pytest.approx(rate, abs=0.035)
 
 

@@ -128,3 +128,14 @@ def test_completion_and_exit_codes_are_in_the_help(run, monkeypatch):
     told = run("--help").stdout
     assert "--install-completion" in told
     assert "Exit codes: 0 done; 1" in told
+
+
+def test_candidates_that_were_not_separated_are_told_of_where_they_are_used(run, tmp_path):
+    sets = ['"owl, wren"', "jay"]
+    rows = "\n".join(f"b{i},{sets[i % 2]},{i},{i % 3}" for i in range(12))
+    (tmp_path / "birds.csv").write_text(f"bag_id,candidates,x,y\n{rows}\nb20,wren,1,2\n")
+    told = run("fit", "birds.csv", "-m", "PL-kNN", "--out", "m.mipl").stderr
+    assert "the class 'owl, wren' looks like several; if it is, pass --candidates-sep ','" in told
+    assert (
+        "looks like" not in run("fit", "birds.csv", "--candidates-sep", ",", "-m", "PL-kNN", "--out", "m.mipl").stderr
+    )

@@ -63,3 +63,16 @@ def test_a_dash_writes_the_table_to_standard_output(run, animals, model, tmp_pat
     run("resolve", "new.csv", "--model", "m.mipl", "--out", "x.csv")
     assert told.stdout == (tmp_path / "x.csv").read_text()
     assert not (tmp_path / "-").exists()
+
+
+def test_next_prints_the_bags_that_would_teach_most_and_still_writes_all_answers(run, rows, tmp_path):
+    data = mipl.load("digits", r=2)[:60]
+    data.save(tmp_path / "d.parquet")
+    fitted = ("-m", "BagGP", "-p", "n_landmarks=60", "-p", "cross_fit=2")
+    found = json.loads(run("resolve", "d.parquet", *fitted, "--next", 3, "--json", "--out", "all.csv").stdout)
+    expected = mipl.resolve(data, mipl.BagGP(n_landmarks=60, cross_fit=2)).next_to_label(3)
+    assert [row["bag_id"] for row in found] == [row["bag_id"] for row in expected]
+    assert len(rows("all.csv")) == 60
+    told = run("resolve", "d.parquet", "-m", "PL-kNN", "--next", 3)
+    assert "by the entropy of the bag alone" in told.stderr
+    assert len([line for line in told.stdout.splitlines() if line.strip()[:1].isdigit()]) == 3

@@ -111,7 +111,7 @@ def test_images_are_of_the_right_class_and_used_once(module: object, names: np.n
 
 def test_newsgroups_positives_are_used_once_and_negatives_evenly(raw_data: Path) -> None:
     ds = built("newsgroups")
-    X, y = newsgroups._features("message")
+    X, y = newsgroups._features("message", "unit")
     source = {}
     for row, label in zip(X, y, strict=True):
         source.setdefault(row.tobytes(), set()).add(label)
@@ -189,6 +189,32 @@ def test_the_features_agree_with_the_definition_of_tfidf() -> None:
     assert np.allclose(newsgroups.tfidf(texts), expected, atol=1e-6)
 
 
+def test_rows_of_the_vocabulary_keep_the_share_that_the_kept_words_have() -> None:
+    words = [f"a{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(250)]
+    texts = [" ".join(words[i : i + 50]) for i in range(0, 200, 2)] + [" ".join(words[190:])]
+    unit, share = newsgroups.tfidf(texts), newsgroups.tfidf(texts, "vocabulary")
+    length = np.linalg.norm(share, axis=1, keepdims=True)
+    assert np.allclose(share, unit * length, atol=1e-5)
+    assert np.allclose(length[50], 1, atol=1e-4)  # its words are among the most frequent
+    assert length[0] < 0.9  # its first words are in no other text, and not kept
+
+
+@pytest.mark.parametrize("train_size", [0.3, 0.5, 0.7])
+def test_no_post_of_grouped_newsgroups_is_on_both_sides_of_any_of_ten_splits(train_size: float, raw_data: Path) -> None:
+    ds = mipl.load("newsgroups", groups=10)
+    _, row = np.unique(ds.bags.instances, axis=0, return_inverse=True)
+    train_bags = set()
+    for seed in range(10):
+        train, _ = ds.split(train_size, seed=seed)
+        inside = np.isin(ds.bag_ids, train.bag_ids)[ds.bags.bag_of_instance]
+        assert len(train) == pytest.approx(1000 * train_size)
+        assert not set(row.ravel()[inside]) & set(row.ravel()[~inside])
+        train_bags.add(tuple(train.bag_ids))
+    assert len(train_bags) > 7
+    # The figures of the data set are those of the ungrouped one: only the posts differ.
+    assert ds.summary() | {"name": ""} == built("newsgroups").summary() | {"name": ""}
+
+
 def test_the_vectoriser_runs_once_and_a_damaged_cache_is_replaced(
     raw_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,16 +224,20 @@ def test_the_vectoriser_runs_once_and_a_damaged_cache_is_replaced(
         patch.setattr(newsgroups, "tfidf", None)
         assert mipl.load("newsgroups").equals(before)
     calls = []
-    monkeypatch.setattr(newsgroups, "tfidf", lambda texts: calls.append(1) or np.eye(len(texts), 2, dtype=np.float32))
+    monkeypatch.setattr(
+        newsgroups, "tfidf", lambda texts, rows: calls.append(1) or np.eye(len(texts), 2, dtype=np.float32)
+    )
     content = cached.read_bytes()
     cached.write_bytes(content[:1000])
-    newsgroups._features("message")
+    newsgroups._features("message", "unit")
     assert calls
     cached.write_bytes(content)
 
 
 @pytest.mark.parametrize(("name", "options", "message"), [
     ("newsgroups", {"text": "header"}, "message, post, body"),
+    ("newsgroups", {"rows": "long"}, "unit, vocabulary"),
+    ("newsgroups", {"groups": 1}, "2 to 50"),
     ("birdsong", {"groups": 1}, "2 to 14"),
     ("birdsong", {"groups": 15}, "2 to 14"),
 ])  # fmt: skip

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import mipl
 from mipl import DataError
-from mipl.datasets import from_bags, from_instances, make_bags, min_max
+from mipl.datasets import from_bags, from_instances, make_bags, min_max, z_scores
 from mipl.datasets.synthesis.layout import add_false_positives, lay_out
 from mipl.datasets.synthesis.randomness import deal, uniforms
 
@@ -221,12 +224,11 @@ def test_make_bags_has_the_asked_shape() -> None:
     assert summary["positive"] == pytest.approx(30, abs=0.5)
 
 
-def test_min_max_is_scikit_learns_scaler_fitted_on_the_training_bags() -> None:
-    from sklearn.preprocessing import MinMaxScaler
-
+@pytest.mark.parametrize(("scale", "scaler"), [(min_max, MinMaxScaler()), (z_scores, StandardScaler())])
+def test_scaling_is_that_of_scikit_learns_scaler_fitted_on_the_training_bags(scale: Any, scaler: Any) -> None:
     train, test = make_bags(seed=2).split(0.3)
-    scaler = MinMaxScaler().fit(train.bags.instances)
-    for raw, scaled in zip((train, test), min_max(train, test), strict=True):
+    scaler.fit(train.bags.instances.astype(np.float64))
+    for raw, scaled in zip((train, test), scale(train, test), strict=True):
         assert np.allclose(scaled.bags.instances, scaler.transform(raw.bags.instances), atol=1e-6)
         assert np.array_equal(scaled.labels, raw.labels)
         assert raw.bags.instances.max() > 2  # the given data stay as they were

@@ -52,7 +52,7 @@ def test_segment_softmax_survives_scores_beyond_the_range_of_exp():
 
 
 def test_scores_are_standardised_bag_by_bag_and_those_of_single_instances_become_zero(values):
-    standard = segment_standardize(values, Segments.of_sizes(SIZES))
+    standard = segment_standardize(values, Segments.of_sizes(SIZES), 1e-8)
     for bag, raw in zip(standard.split(SIZES.tolist()), values.split(SIZES.tolist()), strict=True):
         if len(bag) == 1:
             assert (bag == 0).all()
@@ -60,15 +60,16 @@ def test_scores_are_standardised_bag_by_bag_and_those_of_single_instances_become
             torch.testing.assert_close(bag, (raw - raw.mean(dim=0)) / raw.std(dim=0), atol=1e-6, rtol=1e-6)
 
 
-def test_no_gradient_passes_through_the_deviation(values):
+@pytest.mark.parametrize("min_deviation", [1e-8, 0.1])
+def test_no_gradient_passes_through_the_deviation(values, min_deviation):
     segments = Segments.of_sizes(SIZES)
     values.requires_grad_()
     weight = torch.randn(values.shape, dtype=values.dtype, generator=generator(1))
-    (segment_standardize(values, segments) * weight).sum().backward()
+    (segment_standardize(values, segments, min_deviation) * weight).sum().backward()
     expected = []
     for g, v in zip(weight.split(SIZES.tolist()), values.detach().split(SIZES.tolist()), strict=True):
         deviation = v.std(dim=0) if len(v) > 1 else torch.full((4,), 0.0, dtype=v.dtype)
-        expected.append((g - g.mean(dim=0)) / (deviation + 1e-8))
+        expected.append((g - g.mean(dim=0)) / (deviation + min_deviation))
     torch.testing.assert_close(values.grad, torch.cat(expected))
 
 

@@ -39,3 +39,18 @@ def test_the_entropy_term_pushes_sigmoids_above_one_over_e_up_and_those_below_do
     score = torch.logit(torch.tensor([[0.2], [0.36], [0.38], [0.5]])).requires_grad_()
     attention_entropy(score, Segments.of_sizes(torch.tensor([4]))).sum().backward()
     assert torch.equal(torch.sign(-score.grad[:, 0]), torch.tensor([-1.0, -1.0, 1.0, 1.0]))
+
+
+def test_the_published_preset_leaves_the_term_out_that_turns_attention_into_a_mean(batch, network):
+    assert DEMIPL.paper("sival", 3).entropy_weight == 0
+    net = network(DEMIPL(hidden_sizes=(6,), entropy_weight=1.0))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    with torch.no_grad():
+        net.gate.out.bias.zero_()
+    for _ in range(300):
+        optimizer.zero_grad()
+        net.loss(batch, None).loss.sum().backward()
+        optimizer.step()
+    attention = net.scores(batch.instances, batch.segments).attention[:, 0]
+    uniform = (1 / batch.segments.sizes)[batch.segments.bag].double()
+    torch.testing.assert_close(attention, uniform, atol=0.02, rtol=0)

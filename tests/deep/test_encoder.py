@@ -68,6 +68,14 @@ def test_dropout_keeps_the_mean_and_is_off_without_noise():
     assert dropout(ones, 0.3, None) is ones
 
 
+def test_dropout_draws_are_independent_of_their_neighbours():
+    # Four draws share one number of the generator.
+    dropped = (dropout(torch.ones(100_003), 0.25, generator()) == 0).float()
+    assert dropped.mean() == pytest.approx(0.25, abs=0.006)
+    for lag in (1, 2, 3, 4):
+        assert (dropped[:-lag] * dropped[lag:]).mean() == pytest.approx(0.25**2, abs=0.004)
+
+
 def test_building_and_running_leaves_the_global_generator_alone():
     before = torch.random.get_rng_state()
     Encoder((28, 28), (7, 5), 0.5, generator())(torch.zeros(2, 784), generator())

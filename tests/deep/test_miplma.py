@@ -28,7 +28,7 @@ def test_loss_and_belief_equal_a_loop_over_bags(batch, single, network, publishe
         h = net.encoder(bag.instances)
         s = net.gate(h)[:, 0]
         if len(s) > 1:
-            s = (s - s.mean()) / (s.std() + 1e-8)
+            s = (s - s.mean()) / (s.std() + estimator.min_deviation)
         a = torch.softmax(s / (math.sqrt(6) * 0.4), dim=0)
         logits = net.classifier.weight @ (a @ h) + net.classifier.bias
         p = torch.softmax(torch.sigmoid(logits) if published else logits, dim=0)

@@ -24,8 +24,10 @@ def build(X: Any, **params: Any) -> Engine:
 
 
 @pytest.mark.parametrize(("n", "expected"), [(100, CholeskyEngine), (101, ConjugateGradientEngine)])
-def test_the_number_of_instances_decides(n: int, expected: type) -> None:
-    assert type(build(np.zeros((n, D)))) is expected
+def test_the_number_of_distinct_instances_decides(n: int, expected: type) -> None:
+    X = np.random.default_rng(0).normal(size=(n, D))
+    assert type(build(X)) is expected
+    assert type(build(np.tile(X, (2, 1)))) is expected
 
 
 def test_a_caller_cannot_tell_the_engines_apart_by_their_answers() -> None:

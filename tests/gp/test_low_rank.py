@@ -128,10 +128,12 @@ def test_a_kernel_without_the_closed_form_is_refused_with_its_remedy() -> None:
         LowRankEngine(np.zeros((4, 2)), kernel, 2, **options)
 
 
-def test_auto_takes_low_rank_for_many_instances_per_landmark_and_the_matern_kernel() -> None:
+def test_auto_takes_low_rank_for_many_distinct_instances_per_landmark_and_the_matern_kernel() -> None:
     own = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())
-    assert choose_engine(1000, 100, scaled_matern(2.5, 1.0, 1.0)) == "exact"
-    assert choose_engine(1001, 100, scaled_matern(2.5, 1.0, 1.0)) == "low-rank"
-    assert choose_engine(1001, 100, own) == "exact"
-    assert choose_engine(20_000, 1000, scaled_matern(2.5, 1.0, 1.0)) == "exact"
-    assert choose_engine(20_001, 1000, scaled_matern(2.5, 1.0, 1.0)) == "low-rank"
+    matern, X = scaled_matern(2.5, 1.0, 1.0), np.arange(20_001.0)[:, None]
+    assert choose_engine(X[:1000], 100, matern) == "exact"
+    assert choose_engine(X[:1001], 100, matern) == "low-rank"
+    assert choose_engine(X[:1001], 100, own) == "exact"
+    assert choose_engine(X[:20_000], 1000, matern) == "exact"
+    assert choose_engine(X[:20_001], 1000, matern) == "low-rank"
+    assert choose_engine(np.tile(X[:1000], (5, 1)), 100, matern) == "exact"

@@ -10,7 +10,9 @@ from sklearn.base import clone
 
 import mipl
 from mipl.checks import check_mipl_estimator, mipl_checks, small_problem
+from mipl.miplgp import processes
 from mipl.miplgp.estimator import MIPLGP
+from mipl.miplgp.learning_rows import learning_rows
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +30,26 @@ def test_the_low_rank_engine_keeps_the_contract_with_few_landmarks() -> None:
         # Which rows k-means starts from depends on how many there are, so copies have other landmarks.
         if check.__name__ != "check_weight_two_is_the_bag_given_twice":
             check(clone(few))
+
+
+def test_the_subset_engine_keeps_the_contract() -> None:
+    check_mipl_estimator(MIPLGP(engine="subset", max_iter=10))
+
+
+def test_the_subset_engine_learns_from_some_bags_and_conditions_on_all(
+    digits: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, test = digits
+    monkeypatch.setattr(processes, "learning_rows", lambda bags, seed: learning_rows(bags, seed, 200))
+    params: dict[str, Any] = {"max_iter": 20, "sampling": "mean"}
+    subset, exact = (MIPLGP(engine=name, **params).fit(train.bags, train.candidates) for name in ("subset", "exact"))
+    chosen = np.unique(train.bags.bag_of_instance[learning_rows(train.bags, 0, 200)])
+    part = MIPLGP(**params).fit(train.bags[chosen], train.candidates[chosen])
+    np.testing.assert_allclose(subset.mean_, part.mean_, atol=1e-3)
+    assert subset.lengthscale_ == pytest.approx(part.lengthscale_, rel=1e-3)
+    assert len(subset.instances_) == train.bags.n_instances
+    answers = [model.predict(test.bags) for model in (exact, part, subset)]
+    assert np.mean(answers[2] == answers[0]) > np.mean(answers[1] == answers[0])
 
 
 @pytest.mark.parametrize("disambiguation", ["released", "bag"])
@@ -58,8 +80,9 @@ def test_auto_says_what_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
         np.testing.assert_array_equal(model.predict_proba(bags), same.predict_proba(bags))
 
 
+@pytest.mark.parametrize("engine", ["exact", "low-rank", "subset"])
 @pytest.mark.parametrize("data", ["duplicates", "constant", "far"])
-def test_degenerate_instances_give_finite_probabilities(data: str) -> None:
+def test_degenerate_instances_give_finite_probabilities(data: str, engine: str) -> None:
     bags, candidates, _ = small_problem()
     X = bags.instances
     degenerate = {
@@ -68,6 +91,6 @@ def test_degenerate_instances_give_finite_probabilities(data: str) -> None:
         "far": np.round(X) * 1e6,
     }[data]
     changed = mipl.Bags(degenerate, bags.offsets)
-    model = MIPLGP(engine="low-rank", max_iter=5).fit(changed, candidates)
+    model = MIPLGP(engine=engine, max_iter=5).fit(changed, candidates)
     for sampling in ("marginal", "joint", "mean"):
         assert np.isfinite(model.set_params(sampling=sampling).predict_proba(changed)).all()

@@ -202,6 +202,7 @@ def test_read_only_instances_reach_torch_without_a_warning(cholesky_size: int) -
         ({"engine": "nystrom"}, "'engine'.*'low-rank'"),
         ({"n_landmarks": 0}, "'n_landmarks'"),
         ({"engine": "low-rank", "kernel": gpytorch.kernels.RBFKernel()}, 'engine="exact"'),
+        ({"engine": "subset", "disambiguation": "bag"}, 'engine="exact"'),
         ({"max_iter": 0}, "'max_iter'"),
         ({"alpha_eps": 0.0}, "'alpha_eps'"),
         ({"lengthscale": "mean"}, "'lengthscale'.*'median'"),

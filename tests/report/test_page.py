@@ -12,6 +12,7 @@ from report_pages import Page, made_up
 
 import mipl
 from mipl import DataError
+from mipl.labelling import LabelOrder
 from mipl.report.page import data_key, render_page
 
 
@@ -57,6 +58,15 @@ def test_the_bags_to_look_at_next_have_the_smallest_margins(digits):
     found = re.findall(r"Bag (\d+)", text[text.index("What to look at next") :])
     nearest = digits.bag_ids[np.argsort(digits.margin, kind="stable")[:8]]
     assert found[:8] == nearest.astype(str).tolist()
+
+
+def test_the_bags_to_look_at_next_are_those_that_teach_most_where_the_method_tells():
+    rank = np.random.default_rng(1).permutation(40)
+    page = Page(render_page(made_up(label_order=LabelOrder(rank, np.ones(40), np.ones(40)))))
+    found = re.findall(r"Bag bag-(\d+)", page.text[page.text.index("What to look at next") :])
+    assert found[:8] == np.argsort(rank)[:8].astype(str).tolist()
+    opened = [int(a["data-row"]) for tag, a in page.tags if a.get("data-action") == "open"]
+    assert [page.data["rows"][row][0] for row in opened[:8]] == [f"bag-{i}" for i in found[:8]]
 
 
 def test_one_file_needs_nothing_else(tmp_path):

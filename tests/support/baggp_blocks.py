@@ -11,7 +11,7 @@ from mipl.bag_posterior import segment_sum
 from mipl.baggp.blocks import Block, Blocks, Column, Part, divide
 from mipl.baggp.low_rank import LowRank, low_rank
 from mipl.baggp.places import Local
-from mipl.baggp.sources import in_memory
+from mipl.baggp.sources import ready
 from mipl.gp.nystrom import KernelMap
 
 
@@ -50,8 +50,8 @@ def low_rank_of(
     weight: torch.Tensor | None = None,
 ) -> LowRank:
     """Features of instances in memory, cut into runs of so many instances."""
-    parts = divide(offsets, np.zeros(len(offsets) - 1, dtype=int) if folds is None else folds, instances)
-    return low_rank(Blocks(Local(), in_memory(X, offsets, parts), parts, weight), kernel_map)
+    parts = divide(len(X), np.zeros(len(offsets) - 1, dtype=int) if folds is None else folds, instances)
+    return low_rank(Blocks(Local(), ready(X, offsets, parts), parts, weight), kernel_map)
 
 
 def log_prior(candidates: torch.Tensor | np.ndarray) -> torch.Tensor:

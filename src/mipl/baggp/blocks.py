@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import pairwise
 from mmap import mmap
 from operator import add
 from typing import Any, NamedTuple, Protocol
@@ -26,7 +25,7 @@ from torch import Tensor
 
 from mipl.baggp.constants import CHUNK_ROWS, RUN_INSTANCES, SUM_FAN_IN
 
-__all__ = ["Block", "Blocks", "Column", "Part", "Place", "add_up", "cut", "divide", "thin_product", "tree_sum"]
+__all__ = ["Block", "Blocks", "Column", "Part", "Place", "add_up", "divide", "thin_product", "tree_sum"]
 
 
 class Block(NamedTuple):
@@ -179,18 +178,18 @@ def _join(blocks: list[Block]) -> Block:
     )
 
 
-def cut(offsets: NDArray[np.int64], instances: int = RUN_INSTANCES) -> list[slice]:
-    """Cut bags into runs of about that many instances: slices of bags, in order."""
-    run = np.maximum(offsets[1:] - 1, 0) // instances
-    edges = np.concatenate([[0], np.flatnonzero(np.diff(run)) + 1, [len(run)]])
-    return [slice(a, b) for a, b in pairwise(edges.tolist())]
+def divide(n_instances: int, folds: NDArray[np.int64], instances: int = RUN_INSTANCES) -> list[list[Part]]:
+    """Cut bags into runs of equally many bags, with about so many instances each, and each run by the bags' folds (m,).
 
-
-def divide(offsets: NDArray[np.int64], folds: NDArray[np.int64], instances: int = RUN_INSTANCES) -> list[list[Part]]:
-    """Cut bags (m + 1,) into runs, and each run by the bags' folds (m,)."""
+    >>> [[part.bags.tolist() for part in run] for run in divide(100, np.array([0, 1, 0, 1, 0]), instances=60)]
+    [[[0, 2], [1]], [[4], [3]]]
+    """
+    m = len(folds)
+    length = max(1, round(instances * m / n_instances))
     return [
-        [Part(run.start + np.flatnonzero(folds[run] == fold), int(fold)) for fold in np.unique(folds[run])]
-        for run in cut(offsets, instances)
+        [Part(start + np.flatnonzero(inside == fold), int(fold)) for fold in np.unique(inside)]
+        for start in range(0, m, length)
+        for inside in (folds[start : start + length],)
     ]
 
 

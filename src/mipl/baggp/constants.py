@@ -105,6 +105,8 @@ NOISE_BAGS = 4096
 
 # ---------------------------------------------------------------- memory and time
 
+#: Training instances above which front end, length scale and landmarks are found on a random sample of that many.
+SAMPLE_INSTANCES = 200_000
 #: Instances per run of bags: bounds the working arrays (n, q) and the kernel (n, M) of its blocks.
 RUN_INSTANCES = 32_768
 #: Sums that are added up at a time, in the tree in which the sums of runs are added up.
@@ -119,3 +121,6 @@ JOINED_INSTANCES = 4_000
 ONE_THREAD_INSTANCES = 4_000
 #: Entries of one batch of leave-one-bag-out inverses, and how far bags are padded to share a batch.
 LEAVE_OUT_ENTRIES, LEAVE_OUT_PADDING = 1 << 22, 1.25
+
+#: Least certain bags among which `BagGP.label_order` compares all pairs; memory grows with the square, times classes.
+LABELLING_BAGS = 1_500

@@ -13,29 +13,34 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor
 
-from mipl.baggp.blocks import Blocks, divide
+from mipl.baggp.blocks import Blocks, Place, divide
 from mipl.baggp.candidate_noise import noisy_log_prior
 from mipl.baggp.constants import (
     JOINED_INSTANCES,
+    LABELLING_BAGS,
     MIN_FOLD_BAGS,
     ONE_THREAD_INSTANCES,
     PREDICTION_ROWS,
+    SAMPLE_INSTANCES,
     TWO_FOLDS_INSTANCES,
 )
 from mipl.baggp.cross_fit import assign_folds
 from mipl.baggp.digests import bag_digests
+from mipl.baggp.labelling import class_similarities
 from mipl.baggp.learning import learn
 from mipl.baggp.low_rank import low_rank
 from mipl.baggp.model import Answer, BagModel, Expert, Stacking
 from mipl.baggp.places import Local
 from mipl.baggp.scratch import Scratch
-from mipl.baggp.sources import in_memory
+from mipl.baggp.sources import InFiles, InMemory, Training, ready
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
 from mipl.compute import free_memory, in_own_thread, seed_of, torch_device
 from mipl.features.auto import choose_features
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.nystrom import KernelMap, LandmarkKernel, principal_map
+from mipl.labelling import LabelOrder, order_to_label, undecided
+from mipl.streams import BagStream
 from mipl.supervision import Supervision
 
 __all__ = ["BagGP"]
@@ -196,37 +201,51 @@ class BagGP(MIPLClassifier):
         self._fit_supervised(bags, Supervision(candidates))
 
     def _fit_supervised(self, bags: Bags, supervision: Supervision) -> None:
-        seed = seed_of(self.random_state)
-        n_threads = 1 if bags.n_instances < ONE_THREAD_INSTANCES else torch.get_num_threads()
-        with Local(n_threads, self._scratch(bags)) as place:
-            in_own_thread(lambda: self._learn(bags, supervision, seed, place), place.stop)
-        self.outside_ = np.where(supervision.candidates, 0.0, self.posterior_).sum(axis=1)
-        self.bag_digests_ = bag_digests(bags, supervision.candidates)
+        self._fit_anywhere(InMemory(bags), supervision)
 
-    def _scratch(self, bags: Bags) -> Scratch | None:
+    def _fit_stream(self, bags: BagStream) -> None:
+        self._fit_anywhere(InFiles(bags), bags.supervision())
+
+    def _fit_anywhere(self, training: Training, supervision: Supervision) -> None:
+        seed = seed_of(self.random_state)
+        n_threads = 1 if training.n_instances < ONE_THREAD_INSTANCES else torch.get_num_threads()
+        with Local(n_threads, self._scratch(training)) as place:
+            in_own_thread(lambda: self._learn(training, supervision, seed, place), place.stop)
+        self.outside_ = np.where(supervision.candidates, 0.0, self.posterior_).sum(axis=1)
+        self.bag_digests_ = training.digests(supervision.candidates)
+
+    def _scratch(self, training: Training) -> Scratch | None:
         """A scratch file where the features of these bags are larger than what memory may hold of them."""
-        needed = 4 * self.rank * (bags.n_instances + len(bags))
+        needed = 4 * self.rank * (training.n_instances + training.n_bags)
         budget = free_memory() / 2 if self.memory_budget is None else self.memory_budget
         return Scratch() if needed > budget else None
 
-    def _learn(self, bags: Bags, supervision: Supervision, seed: int, place: Local) -> None:
-        folds = self._half_folds(bags.n_instances, supervision, seed)
-        parts = divide(bags.offsets, folds)
+    def _learn(self, training: Training, supervision: Supervision, seed: int, place: Place) -> None:
+        m, n = training.n_bags, training.n_instances
+        rng = np.random.default_rng(seed)
+        folds = self._half_folds(n, supervision, rng)
+        parts = divide(n, folds)
 
-        self.features_ = self._front_end(bags, seed)
-        X = self._tensor(self.features_.fit_transform(bags.instances))
+        # Front end, length scale and landmarks need no more than a sample of many bags.
+        chosen = None if n <= SAMPLE_INSTANCES else np.sort(rng.choice(m, m * SAMPLE_INSTANCES // n + 1, replace=False))
+        sample = training.take(chosen)
+        self.features_ = self._front_end(sample, seed)
+        X = self._tensor(self.features_.fit_transform(sample.instances))
         weight = row_weight = None
         if supervision.sample_weight is not None:
-            weight, row_weight = (
-                torch.tensor(w, device=X.device)
-                for w in (supervision.sample_weight, bags.spread(supervision.sample_weight))
-            )
+            weight = torch.tensor(supervision.sample_weight, device=X.device)
+            of_sample = supervision.sample_weight if chosen is None else supervision.sample_weight[chosen]
+            row_weight = torch.tensor(sample.spread(of_sample), device=X.device)
         generator = torch.Generator().manual_seed(seed)
         self.lengthscale_ = self.lengthscale * median_distance(X, generator, weights=row_weight)
         landmarks, counts = kmeans_landmarks(X, self.n_landmarks, generator, weights=row_weight)
         kernel_map = principal_map(landmarks, counts, self.lengthscale_, self.rank)
-        data = low_rank(Blocks(place, in_memory(X, bags.offsets, parts), parts, weight), kernel_map)
-        del X
+        if chosen is None:
+            rows, front_end = ready(X, sample.offsets, parts), None
+        else:
+            rows, front_end = training.sources(parts), self.features_
+        del X, sample
+        data = low_rank(Blocks(place, rows, parts, weight), kernel_map, front_end)
 
         order = data.blocks.bags
         self.background_ = supervision.background
@@ -237,7 +256,7 @@ class BagGP(MIPLClassifier):
             self._background_mask(len(self.classes_)),
             self.candidate_noise,
             cross_fit=bool(folds.any()),
-            joined=bags.n_instances <= JOINED_INSTANCES,
+            joined=n <= JOINED_INSTANCES,
         )
         self.landmarks_ = landmarks.cpu().numpy()
         self.feature_map_ = data.kernel_map.T.cpu().numpy()
@@ -253,7 +272,7 @@ class BagGP(MIPLClassifier):
             return None
         return (torch.arange(q) == self.background_).to(torch_device(self.device))
 
-    def _half_folds(self, n: int, supervision: Supervision, seed: int) -> NDArray[np.int64]:
+    def _half_folds(self, n: int, supervision: Supervision, rng: np.random.Generator) -> NDArray[np.int64]:
         """The half-folds (m,) of bags with n instances; all zero where there are too few bags or groups to fold.
 
         There are two folds for very many instances, and no more than groups.
@@ -265,7 +284,7 @@ class BagGP(MIPLClassifier):
         n_folds = min(wanted, count // MIN_FOLD_BAGS, n_groups)
         if n_folds < 2:
             return np.zeros(m, dtype=np.int64)
-        return assign_folds(m, min(2 * n_folds, n_groups), np.random.default_rng(seed), groups, weight)
+        return assign_folds(m, min(2 * n_folds, n_groups), rng, groups, weight)
 
     def _front_end(self, bags: Bags, seed: int) -> BaseEstimator:
         if isinstance(self.features, str):
@@ -333,6 +352,30 @@ class BagGP(MIPLClassifier):
             return super()._resolve(bags, candidates)
         log_prior = noisy_log_prior(np.where(candidates, 0.0, -np.inf), self.candidate_noise_)
         return softmax(np.log(self._predict_proba(bags)) + log_prior, axis=1)
+
+    def label_order(self, bags: Any, posterior: NDArray[np.float64]) -> LabelOrder:
+        """Order bags by what a person's answer would tell about the labels of all of them, see `mipl.labelling`.
+
+        Parameters
+        ----------
+        bags : MIPLDataset, Bags, list of (n_i, d) arrays, or 3-D array
+            m bags.
+        posterior : (m, q) array
+            Probabilities of their labels, such as `resolve` gives. Beyond 1,500 bags those that are nearly certain
+            follow by their entropy.
+        """
+        checked = self._check_bags(bags)
+        chosen = undecided(posterior, LABELLING_BAGS)
+        if not len(chosen):
+            return order_to_label(posterior)
+        part = checked[chosen]
+        answer, offsets = self._answer(part, self._model())
+        X = self._tensor(self.features_.transform(part.instances))
+        features = torch.cat([self._kernel_map()(rows) for rows in X.split(PREDICTION_ROWS)])
+        variance = torch.tensor(self.coef_variance_, device=X.device)
+        background = self._background_mask(len(self.classes_))
+        alike = class_similarities(features, answer.logits, offsets, variance, posterior[chosen], background)
+        return order_to_label(posterior, [each._replace(bags=chosen[each.bags]) for each in alike])
 
     def _predict_instances(self, bags: Bags) -> NDArray[np.floating[Any]]:
         model = self._model()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from mipl.io.columns import Columns
@@ -75,11 +75,15 @@ def possible_labels(raw: RawBags) -> list[list[Any]]:
     return [[k for k, w in e.items() if w] if isinstance(e, dict) else e for e in entries]
 
 
-def _unsplit(raw: RawBags, names: list[Any], columns: Columns) -> Iterator[Problem]:
-    """Class names that are several names, with a separator that was not recognised."""
+def joined_names(names: Iterable[Any], candidates_sep: str) -> tuple[str, list[str]] | None:
+    """Class names that are several names with a separator other than `candidates_sep`, and that separator.
+
+    >>> joined_names(["owl, wren", "wren", "jay"], "|")
+    (',', ['owl, wren'])
+    """
     text = {str(name) for name in names}
     for sep in _SEPARATORS:
-        if sep == columns.candidates_sep:
+        if sep == candidates_sep:
             continue
         joined = {name: [part.strip() for part in name.split(sep)] for name in text if sep in name}
         joined = {name: parts for name, parts in joined.items() if all(parts) and len(parts) > 1}
@@ -87,15 +91,23 @@ def _unsplit(raw: RawBags, names: list[Any], columns: Columns) -> Iterator[Probl
         # A part that is a class elsewhere, or comes in several of these names, shows that they are lists.
         found = sorted(n for n, parts in joined.items() if any(p in text or parts_of[p] > 1 for p in parts))
         if found:
-            shown = ", ".join(map(repr, found[:3])) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
-            yield Problem(
-                "candidates not separated",
-                "warning",
-                f"{raw.where}: {_bag_of(raw, found[0])}",
-                f"{len(found)} class names look like several: {shown}",
-                f"pass candidates_sep={sep!r} (--candidates-sep {sep!r})",
-            )
-            return
+            return sep, found
+    return None
+
+
+def _unsplit(raw: RawBags, names: list[Any], columns: Columns) -> Iterator[Problem]:
+    """Class names that are several names, with a separator that was not recognised."""
+    joined = joined_names(names, columns.candidates_sep)
+    if joined is not None:
+        sep, found = joined
+        shown = ", ".join(map(repr, found[:3])) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+        yield Problem(
+            "candidates not separated",
+            "warning",
+            f"{raw.where}: {_bag_of(raw, found[0])}",
+            f"{len(found)} class names look like several: {shown}",
+            f"pass candidates_sep={sep!r} (--candidates-sep {sep!r})",
+        )
 
 
 def _near_duplicates(raw: RawBags, names: list[Any], counts: Counter[Any]) -> Iterator[Problem]:

@@ -18,7 +18,7 @@ from mipl.io.columns import Columns
 from mipl.io.problems import Problem
 from mipl.io.raw import RawBags
 from mipl.io.sources import expand, read_joined
-from mipl.loading import load_with_ids
+from mipl.loading import load_with_ids, with_background
 
 __all__ = ["Report", "check"]
 
@@ -80,7 +80,7 @@ def check(source: Any, **options: Any) -> Report:
     source : MIPLDataset, str, Path, sequence of these paths, or table
         A data set, or what `mipl.load` takes.
     **options
-        Those of `mipl.load`: `bag`, `candidates`, `label`, `features`, ...
+        Those of `mipl.load`: `bag`, `candidates`, `label`, `features`, `background`, ...
 
     Returns
     -------
@@ -95,21 +95,26 @@ def check(source: Any, **options: Any) -> Report:
     """
     images: dict[str, Any] = {name: options.pop(name) for name in ("table", "patch", "size") if name in options}
     unlabelled = options.pop("unlabelled", None)
+    background = options.pop("background", None)
     known = Columns.__dataclass_fields__
     columns = Columns(**{name: options.pop(name) for name in list(options) if name in known})
     try:
         raw = _raw(source, columns, images, options)
     except MIPLError as error:
         return Report((Problem("unreadable", "error", "", str(error)),), {})
-    return check_raw(raw, columns, unlabelled)
+    return check_raw(raw, columns, unlabelled, background)
 
 
-def check_raw(raw: RawBags, columns: Columns, unlabelled: Sequence[Any] | None = None) -> Report:
+def check_raw(
+    raw: RawBags, columns: Columns, unlabelled: Sequence[Any] | None = None, background: Any = None
+) -> Report:
     """Check bags as a file has them."""
     problems = [*raw.problems, *check_instances(raw, columns), *check_classes(raw, columns, unlabelled)]
     if not any(problem.severity == "error" for problem in problems):
         try:  # whatever else a data set refuses
-            raw.load(columns.missing, unlabelled)
+            dataset = raw.load(columns.missing, unlabelled).dataset
+            if background is not None:
+                with_background(dataset, background)
         except DataError as error:
             problems.append(Problem("unusable", "error", "", str(error)))
     problems.sort(key=lambda problem: _ORDER[problem.severity])

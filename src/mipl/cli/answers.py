@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from mipl.base import MIPLClassifier
     from mipl.resolution import Resolution
 
-__all__ = ["InstancesOption", "ModelArgument", "OutOption", "RawOption", "hand_over", "print_rows", "write_report"]
+__all__ = [
+    "InstancesOption",
+    "ModelArgument",
+    "OutOption",
+    "RawOption",
+    "hand_over",
+    "print_next",
+    "print_rows",
+    "write_report",
+]
 
 ModelArgument = Annotated[Path, typer.Argument(help="A model file that 'mipl fit' wrote.")]
 OutOption = Annotated[
@@ -77,6 +86,20 @@ def hand_over(found: Resolution, json: Any, out: Path | None, quiet: bool, raw: 
         say(f"accuracy against the file's labels: {found.accuracy:.3f}", quiet)
     if out is not None:
         say(f"{len(found):,} bags, written to {out}", quiet)
+
+
+def print_next(found: Resolution, k: int, json: bool, quiet: bool) -> None:
+    """Print the k bags that a person should label next."""
+    rows = found.next_to_label(k)
+    if json:
+        print_json(rows)
+        return
+    if not rows:
+        say("every bag is certain; there is nothing to label", quiet)
+        return
+    print_table("", [name.replace("_", " ") for name in rows[0]], [list(row.values()) for row in rows])
+    told = "by the entropy of the bag alone" if found.label_order is None else "and how much of it is about other bags"
+    say(f"gain: what an answer is expected to tell, in nats, {told}", quiet)
 
 
 def write_report(

@@ -22,7 +22,8 @@ app = typer.Typer(
 SuiteArgument = Annotated[
     str,
     typer.Argument(
-        help="quick, flagship, comparison, variants, successors, paper-pll, paper-mil, paper-prior, or a file."
+        help="quick, flagship, comparison, variants, successors, paper-pll, paper-mil, paper-prior, paper-newsgroups, "
+        "paper-scaling, or a file."
     ),
 ]
 StoreOption = Annotated[Path, typer.Option("--store", help="The file of results (SQLite; tables also read its .csv).")]

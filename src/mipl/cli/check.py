@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from mipl.cli.files import FilesArgument, Reading, reads_files
+from mipl.cli.files import BackgroundOption, FilesArgument, Reading, reads_files
 from mipl.cli.output import JsonOption, QuietOption, print_json, print_lines, print_table, say, working
 
 __all__ = ["check"]
@@ -14,6 +14,7 @@ __all__ = ["check"]
 def check(
     file: FilesArgument,
     reading: Reading,
+    background: BackgroundOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -21,7 +22,7 @@ def check(
     from mipl.checking import check as check_source
 
     with working("checking", quiet or json):
-        report = check_source(file, **reading.given())
+        report = check_source(file, background=background, **reading.given())
     if json:
         print_json(report.to_dict())
     else:

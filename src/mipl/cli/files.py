@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mipl.io.columns import Columns
     from mipl.io.raw import Loaded
 
-__all__ = ["FilesArgument", "Reading", "reads_files"]
+__all__ = ["BackgroundOption", "FilesArgument", "Reading", "reads_files"]
 
 FilesArgument = Annotated[
     list[str],
@@ -28,6 +28,11 @@ FilesArgument = Annotated[
         help="Data set files (.csv, .tsv, .parquet, .feather, .jsonl, .xlsx, .npz, .mat; text also .gz, .bz2, .xz, "
         ".zst), patterns, folders of files or images, - for standard input, or the name of a data set.",
     ),
+]
+
+BackgroundOption = Annotated[
+    str | None,
+    typer.Option("--background", help="Class whose bags have no positive instance. Default: the one the file names."),
 ]
 
 _PANEL = "What the columns are"
@@ -62,7 +67,10 @@ _OPTIONS: dict[str, Any] = {
     ),
     "candidates_sep": _option(str, "--candidates-sep", "Separator of the labels in a candidates cell."),
     "table": _option(
-        Path | None, "--table", "Table of candidates of a folder of images. Default: the only one in it.", _IMAGES
+        Path | None,
+        "--table",
+        "File of candidates by bag: one row per bag, one row per answer of a person, or an export of Label Studio "
+        "(.json). Default: none; for a folder of images the only table in it.",
     ),
     "patch": _option(
         int | None, "--patch", "Side in pixels of the patches that an image is cut into. Default: 32.", _IMAGES
@@ -103,15 +111,25 @@ class Reading:
     def load(
         self, files: Sequence[str], quiet: bool, unlabelled: Sequence[Any] | None = None, **options: Any
     ) -> Loaded:
-        """Read the data, and say how the columns were taken."""
+        """Read the data, and say how the columns were taken; options that are None are not given."""
+        from mipl.checking.classes import joined_names
         from mipl.loading import load_with_ids
 
         with working(f"reading {', '.join(files[:3])}", quiet):
-            loaded = load_with_ids(list(files), self.columns(), unlabelled, self.images(), **options)
+            given = {name: value for name, value in options.items() if value is not None}
+            loaded = load_with_ids(list(files), self.columns(), unlabelled, self.images(), **given)
         # With -v the library's own log says so.
         if not logging.getLogger("mipl").isEnabledFor(logging.INFO):
             for remark in loaded.remarks:
                 say(remark, quiet)
+        if unlabelled is None:
+            joined = joined_names(loaded.dataset.classes.tolist(), self.columns().candidates_sep)
+            if joined is not None:
+                sep, names = joined
+                say(
+                    f"warning: the class {names[0]!r} looks like several; if it is, pass --candidates-sep {sep!r}",
+                    quiet,
+                )
         return loaded
 
 

@@ -9,7 +9,7 @@ import typer
 
 from mipl.cli.decisions import DecisionsOption, decided
 from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, ParamOption, fit_method
-from mipl.cli.files import FilesArgument, Reading, reads_files
+from mipl.cli.files import BackgroundOption, FilesArgument, Reading, reads_files
 from mipl.cli.output import JsonOption, QuietOption, print_json, say
 
 __all__ = ["fit"]
@@ -22,6 +22,7 @@ def fit(
     out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")],
     method: MethodOption = DEFAULT_METHOD,
     param: ParamOption = None,
+    background: BackgroundOption = None,
     decisions: DecisionsOption = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -30,7 +31,7 @@ def fit(
     from mipl.io.atomic import check_writable
 
     check_writable(out)
-    dataset, _ = decided(reading.load(file, quiet or json).dataset, decisions, quiet or json)
+    dataset, _ = decided(reading.load(file, quiet or json, background=background).dataset, decisions, quiet or json)
     model, seconds = fit_method(dataset, method, param, quiet or json)
     model.save(out)
     if json:

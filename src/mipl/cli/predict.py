@@ -29,7 +29,8 @@ def predict(
             "--out",
             "-o",
             help="File for all answers: .csv, .parquet, .jsonl or .xlsx; - is standard output (CSV). A folder (one "
-            "that exists, or with a / at the end) gets one file per input file; a run that was killed goes on there.",
+            "that exists, or with a / at the end) gets one file per input file; a run that was killed goes on there. "
+            "Default: print the first bags.",
         ),
     ] = None,
     instances: InstancesOption = None,

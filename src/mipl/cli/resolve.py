@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from mipl.cli.answers import InstancesOption, OutOption, RawOption, hand_over, write_report
+from mipl.cli.answers import InstancesOption, OutOption, RawOption, hand_over, print_next, write_report
 from mipl.cli.decisions import DecisionsOption, decided
 from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, ParamOption, fit_method
-from mipl.cli.files import FilesArgument, Reading, reads_files
+from mipl.cli.files import BackgroundOption, FilesArgument, Reading, reads_files
 from mipl.cli.output import JsonOption, QuietOption, working
 
 __all__ = ["resolve"]
@@ -23,9 +23,18 @@ def resolve(
     reading: Reading,
     out: OutOption = None,
     instances: InstancesOption = None,
+    next_: Annotated[
+        int | None,
+        typer.Option(
+            "--next",
+            min=1,
+            help="Print so many bags whose label would teach most, best first. Default: print the answers.",
+        ),
+    ] = None,
     report: Annotated[
         Path | None, typer.Option("--report", help="Page to look at and to correct: .html. Default: none.")
     ] = None,
+    background: BackgroundOption = None,
     decisions: DecisionsOption = None,
     model: Annotated[Path | None, typer.Option("--model", help="Use this saved model. Default: fit one.")] = None,
     method: MethodOption = DEFAULT_METHOD,
@@ -35,6 +44,7 @@ def resolve(
     quiet: QuietOption = False,
 ) -> None:
     """Give every bag its most probable candidate, with a probability and the instance that carries the evidence."""
+    from mipl.errors import ParameterError
     from mipl.io.atomic import check_writable
     from mipl.io.tables import check_table_path
     from mipl.persistence import load_model
@@ -45,14 +55,21 @@ def resolve(
             check_table_path(path)
     if report is not None:
         check_writable(report, (".html",))
+    if model is not None and background is not None:
+        raise ParameterError("--background is for fitting; a saved model has its own background class")
     saved = None if model is None else load_model(model)
-    data = (reading if saved is None else reading.for_model(saved)).load(file, quiet or json)
+    data = (reading if saved is None else reading.for_model(saved)).load(file, quiet or json, background=background)
     dataset, taken = decided(data.dataset, decisions, quiet or json)
     fitted = fit_method(dataset, method, param, quiet or json)[0] if saved is None else saved
     with working(f"resolving {len(dataset):,} bags", quiet or json):
         found = replace(resolve_dataset(dataset, fitted), instance_ids=data.ids_of(dataset))
     if instances is not None:
         found.save_instances(instances, raw=raw)
-    hand_over(found, found.rows() if json else None, out, quiet, raw)
+    if next_ is None:
+        hand_over(found, found.rows() if json else None, out, quiet, raw)
+    else:
+        if out is not None:
+            found.save(out, raw=raw)
+        print_next(found, next_, json, quiet)
     if report is not None:
         write_report(found, report, data=file, model=fitted, quiet=quiet or json, decisions=taken)

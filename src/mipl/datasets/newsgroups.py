@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mipl.dataset import MIPLDataset
 from mipl.datasets.sources.files import RemoteFile, by_hand, cache_folder, local_file, read_npz
 from mipl.datasets.synthesis.build import from_instances
+from mipl.datasets.synthesis.grouping import group_sources
 from mipl.errors import DataError
 from mipl.io.atomic import atomic_path
 
@@ -57,21 +58,26 @@ _ARCHIVE = RemoteFile(
 #: Part of the cache file's name; to be raised whenever `post_text` or `tfidf` change.
 _PIPELINE = 2
 _TEXTS = ("message", "post", "body")
+_ROWS = ("unit", "vocabulary")
 _N_WORDS = 200
+#: With more groups a class has hardly more posts in one than a bag takes.
+_MAX_GROUPS = 50
 
 _SUBJECT = re.compile(r"^subject:(.*(?:\n[ \t].*)*)", re.MULTILINE)
 _GROUP_NAME = re.compile(r"\b(?:alt|comp|misc|rec|sci|soc|talk)[./][a-z0-9][a-z0-9./-]*")
 
 
-def build(*, r: int = 1, seed: int = 0, text: str = "message") -> MIPLDataset:
+def build(
+    *, r: int = 1, seed: int = 0, text: str = "message", rows: str = "unit", groups: int | None = None
+) -> MIPLDataset:
     """1000 bags of 11 to 86 newsgroup posts (200 TF-IDF features), 8 % of them positive.
 
     Ten groups are the classes, the other ten give the negatives, as in the paper's Appendix A. No positive post is used
     twice. There are fewer than 10,000 negative posts for 39,700 places, so each is used four times or five, but never
-    twice in one bag.
+    twice in one bag: most test posts of a random split are in training bags as well. ``groups`` prevents that.
 
     A post is represented by its top 200 TF-IDF features: the 200 words with the largest TF-IDF weight in the whole
-    collection, English stop words aside, rows of unit length. Vocabulary and document frequencies are those of all
+    collection, English stop words aside. Vocabulary and document frequencies are those of all
     18,846 posts, whatever their group or bag: they know no label. Posts without any of the 200 words are left out.
 
     Parameters
@@ -84,8 +90,18 @@ def build(*, r: int = 1, seed: int = 0, text: str = "message") -> MIPLDataset:
         What of a message is read: everything, with the header lines on the writer, organisation and machine (the
         default); what its readers see, i.e. subject and body; or the body alone. The names of newsgroups are taken out
         in any case. The less is read, the harder the problem: see docs/datasets.md.
+    rows : {"unit", "vocabulary"}, default="unit"
+        Whether the 200 weights of a post have unit length, or all weights of its words had it before the 200 were
+        taken: a post then has the smaller weights the less it says in these words.
+    groups : int, default=None
+        Deal the posts out to this many groups, every bag from one of them; `MIPLDataset.split` then gives whole groups
+        to either side, so that no post, nor another one with the same features, is on both. At most 50; ten allow ten
+        different splits in half.
     """
-    X, y = _features(text)
+    if groups is not None and not 2 <= groups <= _MAX_GROUPS:
+        raise DataError(f"groups={groups}; it must be 2 to {_MAX_GROUPS}, so that each has posts of every class")
+    X, y = _features(text, rows)
+    length = "rows of unit length" if rows == "unit" else "rows of unit length over the whole vocabulary"
     return from_instances(
         X,
         y,
@@ -97,9 +113,18 @@ def build(*, r: int = 1, seed: int = 0, text: str = "message") -> MIPLDataset:
         positive=0.08,
         r=r,
         seed=seed,
+        groups=None if groups is None else _group(X, y, groups, seed),
         name="newsgroups",
-        description=f"20 Newsgroups by date (Lang 1995); TF-IDF of the {text} over 200 words, rows of unit length.",
+        description=f"20 Newsgroups by date (Lang 1995); TF-IDF of the {text} over 200 words, {length}.",
     )
+
+
+def _group(X: NDArray[np.float32], y: NDArray[Any], groups: int, seed: int) -> NDArray[np.int64]:
+    """The group of each post: posts with the same features, as copies of one message, stay together."""
+    _, source = np.unique(X, axis=0, return_inverse=True)
+    kind_of = {newsgroup: kind for kind, newsgroup in enumerate(TARGETS)}
+    kinds = np.array([kind_of.get(newsgroup, len(TARGETS)) for newsgroup in y])
+    return group_sources(source.ravel(), kinds, groups, seed)
 
 
 def post_text(message: str, text: str = "message") -> str:
@@ -122,8 +147,16 @@ def post_text(message: str, text: str = "message") -> str:
     return _GROUP_NAME.sub(" ", f"{header}\n{body}")
 
 
-def tfidf(texts: Sequence[str]) -> NDArray[np.float32]:
-    """The top 200 TF-IDF features (n, 200) of texts in lower case: the words of the largest summed weight."""
+def tfidf(texts: Sequence[str], rows: str = "unit") -> NDArray[np.float32]:
+    """The top 200 TF-IDF features (n, 200) of texts in lower case: the words of the largest summed weight.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        The posts.
+    rows : {"unit", "vocabulary"}, default="unit"
+        See `build`.
+    """
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.preprocessing import normalize
 
@@ -132,21 +165,25 @@ def tfidf(texts: Sequence[str]) -> NDArray[np.float32]:
     # Rounded, so that the last bits of a machine's logarithm reach neither the choice of words nor the data.
     total = np.asarray(weights.sum(axis=0)).ravel().round(6)
     top = np.sort(np.argsort(-total, kind="stable")[:_N_WORDS])
-    return normalize(weights[:, top]).toarray().round(6).astype(np.float32)
+    chosen = normalize(weights[:, top]) if rows == "unit" else weights[:, top]
+    return chosen.toarray().round(6).astype(np.float32)
 
 
-def _features(text: str) -> tuple[NDArray[np.float32], NDArray[Any]]:
+def _features(text: str, rows: str) -> tuple[NDArray[np.float32], NDArray[Any]]:
     """Features and newsgroup of every post that has at least one of the words; computed once, then cached."""
     if text not in _TEXTS:
         raise DataError(f"text={text!r}; it must be one of {', '.join(_TEXTS)}")
+    if rows not in _ROWS:
+        raise DataError(f"rows={rows!r}; it must be one of {', '.join(_ROWS)}")
     local = local_file("newsgroups/newsgroups.jsonl.gz", _SHA256)
     source = "scikit-learn" if local is None else _SHA256[:12]
-    cached = cache_folder() / "newsgroups" / f"tfidf-{_PIPELINE}-{text}-{source}.npz"
+    kind = text if rows == "unit" else f"{text}-{rows}"
+    cached = cache_folder() / "newsgroups" / f"tfidf-{_PIPELINE}-{kind}-{source}.npz"
     with suppress(OSError, ValueError, EOFError, KeyError, BadZipFile):  # no cache, or a damaged one: compute again
         arrays = read_npz(cached)
         return arrays["X"], arrays["y"]
     messages, newsgroups = _fetch() if local is None else _read(local)
-    X = tfidf([post_text(message, text) for message in messages])
+    X = tfidf([post_text(message, text) for message in messages], rows)
     known = X.any(axis=1)
     X, y = X[known], np.array(newsgroups)[known]
     with suppress(OSError):  # a cache folder that cannot be written only costs time

@@ -1,15 +1,16 @@
-"""Min-max scaling that sees the training bags only."""
+"""Scaling of features that sees the training bags only."""
 
 from __future__ import annotations
 
 from copy import copy
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mipl.bags import Bags
 from mipl.dataset import MIPLDataset
 
-__all__ = ["min_max"]
+__all__ = ["SCALINGS", "min_max", "z_scores"]
 
 
 def min_max(train: MIPLDataset, *others: MIPLDataset) -> tuple[MIPLDataset, ...]:
@@ -26,10 +27,38 @@ def min_max(train: MIPLDataset, *others: MIPLDataset) -> tuple[MIPLDataset, ...]
     (0.0, 1.0)
     """
     low, high = train.bags.instances.min(axis=0), train.bags.instances.max(axis=0)
-    width = np.where(high > low, high - low, 1)
+    return _mapped((train, *others), low, high - low)
+
+
+def z_scores(train: MIPLDataset, *others: MIPLDataset) -> tuple[MIPLDataset, ...]:
+    """Give every feature mean 0 and standard deviation 1 over the instances of training bags.
+
+    `others` are mapped alike; a feature that is constant in training becomes 0 there.
+
+    Examples
+    --------
+    >>> from mipl.datasets import make_bags
+    >>> train, test = z_scores(*make_bags(seed=1).split(0.5))
+    >>> bool(abs(train.bags.instances.std(axis=0) - 1).max() < 1e-5)
+    True
+    """
+    X = train.bags.instances.astype(np.float64)
+    mean, deviation = X.mean(axis=0).astype(np.float32), X.std(axis=0).astype(np.float32)
+    return _mapped((train, *others), mean, deviation)
+
+
+#: The names that suites use.
+SCALINGS = {"min-max": min_max, "z-scores": z_scores}
+
+
+def _mapped(
+    parts: tuple[MIPLDataset, ...], shift: NDArray[np.float32], width: NDArray[np.float32]
+) -> tuple[MIPLDataset, ...]:
+    """Copies of data sets whose features (d,) are shifted and divided; a width of 0 counts as 1."""
+    divisor = np.where(width > 0, width, 1)
     scaled = []
-    for part in (train, *others):
+    for part in parts:
         copied = copy(part)
-        copied.bags = Bags((part.bags.instances - low) / width, part.bags.offsets, part.bags.instance_shape)
+        copied.bags = Bags((part.bags.instances - shift) / divisor, part.bags.offsets, part.bags.instance_shape)
         scaled.append(copied)
     return tuple(scaled)

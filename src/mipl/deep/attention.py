@@ -17,9 +17,6 @@ __all__ = [
     "segment_sum",
 ]
 
-#: Added to the standard deviation of scores.
-_EPSILON = 1e-8
-
 
 class Segments(NamedTuple):
     """Which instance belongs to which of b bags."""
@@ -43,16 +40,17 @@ def segment_softmax(scores: Tensor, segments: Segments) -> Tensor:
     return _SegmentSoftmax.apply(scores, segments)
 
 
-def segment_standardize(scores: Tensor, segments: Segments) -> Tensor:
-    """Scores (n, k) with mean zero and deviation one within each bag; no gradient passes through the deviation.
+def segment_standardize(scores: Tensor, segments: Segments, min_deviation: float) -> Tensor:
+    """Scores (n, k) with mean zero, divided by their deviation within each bag + `min_deviation`.
 
-    The deviation divides by size - 1. A bag of one instance has no deviation; its score becomes zero.
+    No gradient passes through the deviation, so gradients are at most 1 / min_deviation times as long. The deviation
+    divides by size - 1. A bag of one instance has no deviation; its score becomes zero.
     """
     sizes = segments.sizes[:, None].to(scores.dtype)
     centred = scores - (segment_sum(scores, segments) / sizes).index_select(0, segments.bag)
     with torch.no_grad():
         variance = segment_sum(centred.square(), segments) / (sizes - 1).clamp(min=1)
-        deviation = variance.sqrt().index_select(0, segments.bag) + _EPSILON
+        deviation = variance.sqrt().index_select(0, segments.bag) + min_deviation
     return centred / deviation
 
 
@@ -107,5 +105,7 @@ class GatedAttention(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         """Scores (n, 1) of hidden vectors (n, L)."""
-        gated = torch.tanh(self.content(h)) * torch.sigmoid(self.gate(h))
+        content = self.content(h)
+        gate = content if self.gate is self.content else self.gate(h)
+        gated = torch.tanh(content) * torch.sigmoid(gate)
         return self.out(torch.relu(self.hidden(gated)))

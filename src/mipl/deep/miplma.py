@@ -103,6 +103,9 @@ class MIPLMA(DeepMIPL):
         Factor of tau per epoch; at .95 the bound is reached after 77 epochs.
     min_temperature : float, default=0.1
         Lower bound of tau.
+    min_deviation : float, default=0.1
+        Added to the deviation by which a bag's scores are divided. The released program adds 1e-8, which lets a bag of
+        two instances with nearly the same score throw the network off, see `TemperedNetwork`.
     learning_rate : float, default=0.01
         Step length of one bag: a step of b bags takes b * learning_rate on their mean gradient, so one learning rate
         suits every batch_size.
@@ -158,6 +161,7 @@ class MIPLMA(DeepMIPL):
         "temperature": [Interval(Real, 0, None, closed="neither")],
         "temperature_decay": [Interval(Real, 0, 1, closed="right")],
         "min_temperature": [Interval(Real, 0, None, closed="neither")],
+        "min_deviation": [Interval(Real, 0, None, closed="neither")],
     }
     #: The repository has settings for MNIST alone.
     _published: ClassVar[Mapping[str, Sequence[Mapping[str, Any]]]] = {
@@ -168,6 +172,7 @@ class MIPLMA(DeepMIPL):
         "margin": "closed-form",
         "tied_gate": True,
         "squash_logits": True,
+        "min_deviation": 1e-8,
         "batch_size": 1,
     }
 
@@ -184,6 +189,7 @@ class MIPLMA(DeepMIPL):
         temperature: float = 5.0,
         temperature_decay: float = 0.95,
         min_temperature: float = 0.1,
+        min_deviation: float = 0.1,
         learning_rate: float = 0.01,
         schedule: Literal["cosine", "constant"] = "cosine",
         max_epochs: int = 100,
@@ -219,6 +225,7 @@ class MIPLMA(DeepMIPL):
         self.temperature = temperature
         self.temperature_decay = temperature_decay
         self.min_temperature = min_temperature
+        self.min_deviation = min_deviation
 
     def _network(self, instance_shape: tuple[int, ...], n_classes: int, generator: torch.Generator) -> MIPLMANetwork:
         return MIPLMANetwork(
@@ -228,6 +235,7 @@ class MIPLMA(DeepMIPL):
             temperature=self.temperature,
             decay=self.temperature_decay,
             min_temperature=self.min_temperature,
+            min_deviation=self.min_deviation,
             n_hidden=self.hidden_sizes[-1],
             n_classes=n_classes,
             attention_size=self.attention_size,

@@ -93,7 +93,7 @@ def _label_network(n_in: int, sizes: Sequence[int], n_classes: int, generator: t
 
 
 class ProMIPL(DeepMIPL):
-    r"""A probabilistic generative model for multi-instance partial-label learning.
+    r"""A generative model of the labels for multi-instance partial-label learning.
 
     Attention and classifier are those of `MIPLMA`. Beside them, an inference network reads the bag vector z and the
     label weights s and gives each label a probability, :math:`q = \mathrm{sigmoid}(f(z, s)) \odot s`; a relaxed
@@ -129,6 +129,9 @@ class ProMIPL(DeepMIPL):
         Factor of tau per epoch; 1 keeps it.
     min_temperature : float, default=0.1
         Lower bound of tau.
+    min_deviation : float, default=0.1
+        Added to the deviation by which a bag's scores are divided. The released program adds 1e-8, which lets a bag of
+        two instances with nearly the same score throw the network off, see `TemperedNetwork`.
     learning_rate : float, default=0.005
         Step length of one bag: a step of b bags takes b * learning_rate on their mean gradient, so one learning rate
         suits every batch_size.
@@ -168,12 +171,13 @@ class ProMIPL(DeepMIPL):
 
     References
     ----------
-    Y.-F. Yang, W. Tang, M.-L. Zhang. ProMIPL: a probabilistic generative model for multi-instance partial-label
-    learning. ICDM 2024.
+    Y.-F. Yang et al. ProMIPL: a generative probabilistic disambiguation model for multi-instance partial-label
+    learning. ICDM 2024. The title is that of the authors' repository, yangyf22/ProMIPL; the proceedings were not at
+    hand.
     """
 
     name = "ProMIPL"
-    citation = "Yang, Tang, Zhang, ICDM 2024"
+    citation = "Yang et al., ICDM 2024"
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **DeepMIPL._parameter_constraints,
         "attention_size": [Interval(Integral, 1, None, closed="left")],
@@ -184,6 +188,7 @@ class ProMIPL(DeepMIPL):
         "temperature": [Interval(Real, 0, None, closed="neither")],
         "temperature_decay": [Interval(Real, 0, 1, closed="right")],
         "min_temperature": [Interval(Real, 0, None, closed="neither")],
+        "min_deviation": [Interval(Real, 0, None, closed="neither")],
     }
     #: The repository has settings for MNIST alone.
     _published: ClassVar[Mapping[str, Sequence[Mapping[str, Any]]]] = {
@@ -194,6 +199,7 @@ class ProMIPL(DeepMIPL):
         "temperature_decay": 1.0,
         "tied_gate": True,
         "squash_logits": True,
+        "min_deviation": 1e-8,
         "batch_size": 1,
     }
 
@@ -210,6 +216,7 @@ class ProMIPL(DeepMIPL):
         temperature: float = 5.0,
         temperature_decay: float = 0.95,
         min_temperature: float = 0.1,
+        min_deviation: float = 0.1,
         learning_rate: float = 0.005,
         schedule: Literal["cosine", "constant"] = "cosine",
         max_epochs: int = 100,
@@ -245,6 +252,7 @@ class ProMIPL(DeepMIPL):
         self.temperature = temperature
         self.temperature_decay = temperature_decay
         self.min_temperature = min_temperature
+        self.min_deviation = min_deviation
 
     def _network(self, instance_shape: tuple[int, ...], n_classes: int, generator: torch.Generator) -> ProMIPLNetwork:
         return ProMIPLNetwork(
@@ -254,6 +262,7 @@ class ProMIPL(DeepMIPL):
             temperature=self.temperature,
             decay=self.temperature_decay,
             min_temperature=self.min_temperature,
+            min_deviation=self.min_deviation,
             n_hidden=self.hidden_sizes[-1],
             n_classes=n_classes,
             attention_size=self.attention_size,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.gp.exact import Evaluation, ExactEngine, Solve
+from mipl.gp.repeats import Repeats
 
 __all__ = ["CholeskyEngine"]
 
@@ -20,7 +21,7 @@ class CholeskyEngine(ExactEngine):
 
     Parameters
     ----------
-    X, kernel, n_classes, extra_noise, memory_budget, device, weights
+    X, kernel, n_classes, extra_noise, memory_budget, device, weights, repeats
         See `ExactEngine`.
     """
 
@@ -34,6 +35,7 @@ class CholeskyEngine(ExactEngine):
         memory_budget: float,
         device: torch.device,
         weights: NDArray[np.float64] | None = None,
+        repeats: Repeats | None = None,
     ) -> None:
         super().__init__(
             X,
@@ -44,6 +46,7 @@ class CholeskyEngine(ExactEngine):
             device=device,
             dtype=torch.float64,
             weights=weights,
+            repeats=repeats,
         )
 
     def _evaluate(self, residual: Tensor, noise: Tensor, *, warm: bool) -> Evaluation:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.gp.exact import Evaluation, ExactEngine, Solve
+from mipl.gp.repeats import Repeats
 from mipl.gp.solvers import Preconditioner, pivoted_cholesky, refine, solve, system_product, tridiagonal_logdet
 
 __all__ = ["ConjugateGradientEngine"]
@@ -78,6 +79,8 @@ class ConjugateGradientEngine(ExactEngine):
         Seed of the probes.
     dtype : torch.dtype, default=torch.float32
         Precision of kernel matrices and solutions.
+    repeats : Repeats or None, default=None
+        See `ExactEngine`.
     """
 
     def __init__(
@@ -97,6 +100,7 @@ class ConjugateGradientEngine(ExactEngine):
         seed: int,
         dtype: torch.dtype = torch.float32,
         weights: NDArray[np.float64] | None = None,
+        repeats: Repeats | None = None,
     ) -> None:
         super().__init__(
             X,
@@ -107,6 +111,7 @@ class ConjugateGradientEngine(ExactEngine):
             device=device,
             dtype=dtype,
             weights=weights,
+            repeats=repeats,
         )
         self.preconditioner_size, self.n_probes, self.variance_rank = preconditioner_size, n_probes, variance_rank
         self.cg_tol, self.max_cg_iter = cg_tol, max_cg_iter

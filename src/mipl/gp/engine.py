@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from mipl.gp.cholesky import CholeskyEngine
 from mipl.gp.conjugate_gradients import ConjugateGradientEngine
-from mipl.gp.exact import Conditioned, Evidence
+from mipl.gp.exact import Conditioned, Evidence, ExactEngine
 from mipl.gp.kernels import is_scaled_matern
+from mipl.gp.repeats import find_repeats
 
 __all__ = ["Engine", "choose_engine", "exact_engine"]
 
@@ -53,15 +54,18 @@ class Engine(Protocol):
         ...
 
 
-def choose_engine(n: int, n_landmarks: int, kernel: Kernel) -> Literal["exact", "low-rank"]:
+def choose_engine(X: NDArray[np.floating], n_landmarks: int, kernel: Kernel) -> Literal["exact", "low-rank"]:
     """What `engine="auto"` means: low rank where it is faster and possible.
 
-    That is for n > max(10 M, M^2 / 50) instances, M = `n_landmarks`, and a scaled isotropic Matérn kernel.
+    That is for n > max(10 M, M^2 / 50) distinct instances X, M = `n_landmarks`, and a scaled isotropic Matérn kernel.
 
     >>> from mipl.gp.kernels import scaled_matern
-    >>> choose_engine(1000, 500, scaled_matern(2.5, 1.0, 1.0)), choose_engine(9000, 500, scaled_matern(2.5, 1.0, 1.0))
-    ('exact', 'low-rank')
+    >>> X = np.arange(9000.0)[:, None]
+    >>> [choose_engine(X[:n], 500, scaled_matern(2.5, 1.0, 1.0)) for n in (1000, 9000)]
+    ['exact', 'low-rank']
     """
+    repeats = find_repeats(X)
+    n = len(X) if repeats is None else len(repeats.first)
     least = max(AUTO_ROWS_PER_LANDMARK * n_landmarks, AUTO_BREAK_EVEN * n_landmarks**2)
     return "low-rank" if n > least and is_scaled_matern(kernel) else "exact"
 
@@ -82,13 +86,13 @@ def exact_engine(
     seed: int,
     device: torch.device,
     weights: NDArray[np.float64] | None = None,
-) -> Engine:
-    """Build the exact engine: Cholesky factors up to `cholesky_size` instances, conjugate gradients above.
+) -> ExactEngine:
+    """Build the exact engine: Cholesky factors up to `cholesky_size` distinct instances, conjugate gradients above.
 
     Parameters
     ----------
     X : (n, d) array
-        The training instances.
+        The training instances. Where a tenth of them or more are repeats, equal ones are merged (`mipl.gp.repeats`).
     kernel : gpytorch.kernels.Kernel
         Becomes part of the engine, which learns its parameters.
     n_classes : int
@@ -96,22 +100,26 @@ def exact_engine(
     extra_noise, memory_budget, device, weights
         See `mipl.gp.exact.ExactEngine`.
     cholesky_size : int
-        Up to this many instances a `mipl.gp.cholesky.CholeskyEngine` is built; the other parameters then do nothing.
+        Up to this many distinct instances a `mipl.gp.cholesky.CholeskyEngine` is built; the other parameters then do
+        nothing.
     preconditioner_size, n_probes, cg_tol, max_cg_iter, variance_rank, seed
         See `mipl.gp.conjugate_gradients.ConjugateGradientEngine`.
     """
-    if len(X) <= cholesky_size:
+    repeats = find_repeats(X)
+    rows = X if repeats is None else X[repeats.first]
+    if len(rows) <= max(cholesky_size, 1):  # Lanczos steps need two rows
         return CholeskyEngine(
-            X,
+            rows,
             kernel,
             n_classes,
             extra_noise=extra_noise,
             memory_budget=memory_budget,
             device=device,
             weights=weights,
+            repeats=repeats,
         )
     return ConjugateGradientEngine(
-        X,
+        rows,
         kernel,
         n_classes,
         extra_noise=extra_noise,
@@ -124,4 +132,5 @@ def exact_engine(
         variance_rank=variance_rank,
         seed=seed,
         weights=weights,
+        repeats=repeats,
     )

@@ -15,6 +15,7 @@ from torch import Tensor
 from mipl.gp.kernels import kernel_matrix
 from mipl.gp.parameters import ProcessParameters
 from mipl.gp.posterior import Posterior, PosteriorState
+from mipl.gp.repeats import Repeats, expand, merge
 
 __all__ = ["Conditioned", "Evaluation", "Evidence", "ExactEngine", "Solve"]
 
@@ -112,6 +113,9 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
         Precision of kernel matrices and solutions.
     weights : (n,) array, default=None
         How often each instance counts, :math:`w_i > 0`; None for once.
+    repeats : Repeats or None, default=None
+        Which of n training instances are equal (`mipl.gp.repeats`): `X` then has the distinct ones only, while targets
+        and noises have a row for each of the n.
     """
 
     def __init__(
@@ -125,9 +129,10 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
         device: torch.device,
         dtype: torch.dtype,
         weights: NDArray[np.float64] | None = None,
+        repeats: Repeats | None = None,
     ) -> None:
         super().__init__(kernel, n_classes, extra_noise=extra_noise, device=device, dtype=dtype, weights=weights)
-        self.X, self.device, self.dtype = X, device, dtype
+        self.X, self.device, self.dtype, self.repeats = X, device, dtype, repeats
         self.K = kernel_matrix(self.kernel, torch.tensor(X, dtype=dtype, device=device), memory_budget)
 
     # ---------------------------------------------------------------- what an engine implements
@@ -153,7 +158,7 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
         residual, total_noise = self._systems(targets, noise)
         factor = 1 / (2 * self.n_values(targets))
         with torch.no_grad():
-            out = self._evaluate(residual, total_noise, warm=warm)
+            out = self._evaluate_rows(residual, total_noise, warm=warm)
         sizes = [p.numel() for p in self.K.parameters]
         for parameter, gradient in zip(self.K.parameters, out.by_kernel.split(sizes), strict=True):
             parameter.grad = (factor * gradient).view_as(parameter).to(parameter)
@@ -175,17 +180,33 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
         """The posterior given targets and noise variances (n, C), at the present parameters."""
         self.K.update()
         residual, total_noise = self._systems(targets, noise)
+        kept_noise = self.conditioned_noise(noise)
+        if self.repeats is not None:
+            merged = merge(self.repeats, residual, total_noise)
+            residual, total_noise = merged.residual.to(self.dtype), merged.noise.to(self.dtype)
+            kept_noise = merged.noise.T.cpu().numpy()
         solution, iterations, cg_residual = self._solve(residual, total_noise)
         state = PosteriorState(
             instances=self.X,
             mean=self.mean.cpu().numpy().copy(),
             solution=solution.T.contiguous().cpu().numpy(),
-            noise=self.conditioned_noise(noise),
+            noise=kept_noise,
             inverse_root=self._inverse_root(total_noise),
             prior_root=None,
             kernel_state={name: value.cpu().numpy().copy() for name, value in self.kernel.state_dict().items()},
         )
         return Conditioned(Posterior(self.kernel, state, device=self.device), iterations, cg_residual)
+
+    def _evaluate_rows(self, residual: Tensor, noise: Tensor, *, warm: bool) -> Evaluation:
+        """Evaluate the objective at residuals and total noises (C, n) of rows among which some may be equal."""
+        if self.repeats is None:
+            return self._evaluate(residual, noise, warm=warm)
+        merged = merge(self.repeats, residual, noise)
+        out = self._evaluate(merged.residual.to(self.dtype), merged.noise.to(self.dtype), warm=warm)
+        solution, by_noise = expand(
+            self.repeats, merged, residual.double(), noise.double(), out.solution.double(), out.by_noise.double()
+        )
+        return out._replace(value=out.value + merged.constant, solution=solution, by_noise=by_noise)
 
     def _systems(self, targets: NDArray[np.float64], noise: NDArray[np.float64]) -> tuple[Tensor, Tensor]:
         """Residuals r (C, n) and total noises (C, n), divided by the weights, in the working precision."""

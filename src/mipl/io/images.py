@@ -1,7 +1,7 @@
 """Folders of images: one bag per image, cut into patches, or one folder per bag, each image an instance.
 
-The candidates come from a table with one row per bag: the bag (file or folder name, with or without the suffix) and its
-candidates. Pixels are divided by 255. Images are grey where all of them are, else (height, width, 3).
+The candidates come from a side table (`mipl.io.side_table`), which names the file or folder, with or without its
+suffix. Pixels are divided by 255. Images are grey where all of them are, else (height, width, 3).
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipl.errors import DataError
-from mipl.io.columns import Columns, Roles, absent, find_roles
-from mipl.io.csv import read_rows
-from mipl.io.labels import candidate_cell, label_cell, restore_numbers
+from mipl.io.columns import Columns, Roles
 from mipl.io.raw import RawBags
+from mipl.io.side_table import attach, read_side_table
 
 __all__ = ["IMAGE_SUFFIXES", "is_image_folder", "read"]
 
@@ -81,24 +80,25 @@ def read(
                 f"{_shape(parts[0].shape[1:])}; pass size=N (--size N) to resize all of them"
             )
     flat = np.concatenate([part.reshape(len(part), -1) for part in parts])
-    sets, labels, remarks = _side_table(folder, table, list(bags), columns)
-    return RawBags(
+    raw = RawBags(
         where=str(folder),
         name=folder.resolve().name,
         values=flat,
         offsets=np.concatenate([[0], np.cumsum([len(part) for part in parts])]),
         bag_ids=np.array(list(bags)),
-        candidates=sets,
-        labels=labels,
+        candidates=None,
         instance_ids=np.array(ids),
         instance_shape=parts[0].shape[1:],
         roles=Roles(),
         remarks=[
             f"{folder}: {len(bags)} bags, "
             + (f"one per image, cut into patches of {_shape(parts[0].shape[1:])}" if files else "one per folder"),
-            *remarks,
         ],
     )
+    table = table or _only_table(folder)
+    if table is not None:
+        attach(raw, read_side_table(table, columns))
+    return raw
 
 
 def _images(folder: Path) -> list[Path]:
@@ -157,38 +157,9 @@ def _shape(shape: tuple[int, ...]) -> str:
     return " x ".join(map(str, shape))
 
 
-def _side_table(
-    folder: Path, table: Path | None, bags: list[str], columns: Columns
-) -> tuple[list[list[Any]] | None, list[Any] | None, list[str]]:
-    """Candidates and labels of the bags from a table with one row per bag."""
-    if table is None:
-        tables = sorted(f for f in folder.iterdir() if f.suffix.lower() in (".csv", ".tsv"))
-        if len(tables) != 1:
-            if tables:
-                raise DataError(f"{folder} has {len(tables)} tables; say which one has the candidates with table=FILE")
-            return None, None, []
-        table = tables[0]
-    if not table.is_file():
-        raise DataError(f"no such file: {table}")
-    header, rows = read_rows(table.read_bytes(), str(table), columns)
-    roles = find_roles(str(table), header, columns)
-    bag = roles["bag"] or next((n for n in header if n.lower() in ("file", "filename", "file_name", "image")), None)
-    if bag is None:
-        raise absent(str(table), header, "bag")
-    if roles["candidates"] is None:
-        raise absent(str(table), header, "candidates")
-    by_bag = {row[bag]: row for row in rows}
-    sets: list[Any] = []
-    labels: list[Any] = []
-    for name in bags:
-        row = by_bag.pop(name, None) or by_bag.pop(Path(name).stem, None) or {}
-        sets.append(candidate_cell(row.get(roles["candidates"]), columns.candidates_sep, bag=name))
-        labels.append(label_cell(row.get(roles["label"])) if roles["label"] else None)
-    if not any(sets):
-        raise DataError(
-            f"{table}: no row of the column {bag!r} names a bag of {folder}, for example {bags[0]!r}; "
-            "its cells must be the names of the files or folders"
-        )
-    remarks = [f"{table}: {len(by_bag)} rows name no image, for example {next(iter(by_bag))!r}"] if by_bag else []
-    turned, named = restore_numbers(sets, labels)
-    return turned, named if roles["label"] else None, remarks
+def _only_table(folder: Path) -> Path | None:
+    """The table in a folder of images, None where there is none."""
+    tables = sorted(f for f in folder.iterdir() if f.suffix.lower() in (".csv", ".tsv"))
+    if len(tables) > 1:
+        raise DataError(f"{folder} has {len(tables)} tables; say which one has the candidates with table=FILE")
+    return tables[0] if tables else None

@@ -21,6 +21,7 @@ from mipl.bags import Bags
 from mipl.candidates import label_names
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
+from mipl.io.published import provenance
 
 __all__ = ["read", "read_split", "write"]
 
@@ -56,7 +57,10 @@ def write(dataset: MIPLDataset, path: Path) -> None:
 
 
 def read(path: Path) -> MIPLDataset:
-    """Read a data set from the published cell layout."""
+    """Read a data set from the published cell layout.
+
+    The description of a file that mipl did not write says whether it is one of the authors' (`mipl.io.published`).
+    """
     content = _load(path)
     if "data" not in content:
         names = [n for n in content if not n.startswith("__")]
@@ -93,7 +97,7 @@ def read(path: Path) -> MIPLDataset:
         instance_labels=_instance_labels(cells, built, q),
         bag_ids=extra.get("bag_ids"),
         name=extra.get("name", path.stem),
-        description=extra.get("description", ""),
+        description=extra["description"] if "description" in extra else provenance(path),
         groups=extra.get("groups"),
     )
 

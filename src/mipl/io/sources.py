@@ -20,6 +20,7 @@ from mipl.io.columns import Columns
 from mipl.io.images import IMAGE_SUFFIXES, is_image_folder
 from mipl.io.joining import join
 from mipl.io.raw import Loaded, RawBags
+from mipl.io.side_table import attach, read_side_table
 
 __all__ = ["READERS", "expand", "file_format", "read_files", "read_joined", "read_raw"]
 
@@ -94,11 +95,11 @@ def read_files(
     unlabelled : sequence of labels, default=None
         The classes that a bag without candidates may have; None refuses such bags.
     **images
-        Options of `mipl.io.images.read`.
+        Options of `mipl.io.images.read`; of these `table`, the side table of candidates, goes with any file.
     """
     columns = columns or Columns()
     files = expand(sources)
-    if len(files) == 1:
+    if len(files) == 1 and images.get("table") is None:
         found = read_raw(files[0], columns, **images)
         return Loaded(found) if isinstance(found, MIPLDataset) else found.load(columns.missing, unlabelled)
     return read_joined(files, columns, **images).load(columns.missing, unlabelled)
@@ -108,6 +109,11 @@ def read_joined(files: Sequence[Path], columns: Columns, **images: Any) -> RawBa
     """Read files as they are, one after the other; what the features are is decided by the first file of a format."""
     if not files:
         raise DataError("no files to read")
+    side = None
+    if images.get("table") is not None and not any(file.is_dir() for file in files):
+        side = read_side_table(Path(images.pop("table")), columns)
+        # What is named by these lies in the side table.
+        columns = replace(columns, candidates=None, label=None if side.labels is not None else columns.label)
     taken: dict[str, Columns] = {}
     parts: list[RawBags] = []
     for file in files:
@@ -117,7 +123,10 @@ def read_joined(files: Sequence[Path], columns: Columns, **images: Any) -> RawBa
         if columns.features is None and raw.roles.features:
             taken.setdefault(kind, replace(columns, features=list(raw.roles.features)))
         parts.append(raw)
-    return parts[0] if len(parts) == 1 else join([str(file) for file in files], parts)
+    raw = parts[0] if len(parts) == 1 else join([str(file) for file in files], parts)
+    if side is not None:
+        attach(raw, side)
+    return raw
 
 
 def read_raw(path: Path, columns: Columns, **images: Any) -> RawBags | MIPLDataset:

@@ -84,11 +84,12 @@ class MIPLGP(MIPLClassifier):
         The classes over which a bag's class probabilities are normalised, see above.
     sampling : {"marginal", "joint", "mean"}, default="marginal"
         How latent values are drawn in prediction, see above.
-    engine : {"exact", "low-rank", "auto"}, default="exact"
+    engine : {"exact", "subset", "low-rank", "auto"}, default="exact"
         Whether the processes have the kernel itself, at a cost that grows with n^2, or its Nyström approximation by
-        landmarks, at a cost that grows with n. "low-rank" needs the default kernel. "auto" takes it for more than
-        10 M and M^2 / 50 training instances, M = `n_landmarks`, if the kernel is the default one; `engine_` says what
-        was taken.
+        landmarks, at a cost that grows with n, which needs the default kernel. "subset" is exact, but learns from
+        bags with 6,000 instances, for "released" and "uniform" weights. "auto" takes "low-rank" for more than
+        10 M and M^2 / 50 distinct training instances, M = `n_landmarks`, if the kernel is the default one; `engine_`
+        says what was taken.
     n_landmarks : int, default=500
         Landmarks of the low-rank engine, found by k-means; fewer where there are fewer distinct instances.
     alpha_eps : float, default=1e-4
@@ -117,7 +118,7 @@ class MIPLGP(MIPLClassifier):
         exactly, with a Cholesky factor for each class in every prediction. Up to `cholesky_size` instances it is
         always exact.
     cholesky_size : int, default=500
-        Up to this many training instances, the exact engine solves by Cholesky factors in float64; above, by conjugate
+        Up to this many distinct instances, the exact engine solves by Cholesky factors in float64; above, by conjugate
         gradients. This and the parameters of conjugate gradients below do nothing for the low-rank engine.
     preconditioner_size : int, default=100
         Rank of the preconditioner of conjugate gradients.
@@ -149,7 +150,8 @@ class MIPLGP(MIPLClassifier):
     mean_ : (q + 1,) array
         Constant means of the processes.
     noise_ : (n, q + 1) array
-        Noise variances that prediction conditions on, the learned part included, divided by the bags' weights.
+        Noise variances that prediction conditions on, the learned part included, divided by the bags' weights; with
+        merged instances, of these.
     solution_ : (n, q + 1) array
         Solutions of the systems, which predict the posterior mean.
     inverse_root_ : (q + 1, n, k) array or None
@@ -157,9 +159,9 @@ class MIPLGP(MIPLClassifier):
     prior_root_ : (M, M) array or None
         Root of the inverse of the landmarks' kernel matrix; None with the exact engine.
     instances_ : (n, d) array
-        The training instances. With the low-rank engine the M landmarks, and `solution_` and `inverse_root_` have a row
-        for each of these.
-    engine_ : {"exact", "low-rank"}
+        The training instances; equal ones merged where a tenth or more are repeats (`mipl.gp.repeats`). With the
+        low-rank engine the M landmarks. `solution_` and `inverse_root_` have a row for each of these.
+    engine_ : {"exact", "subset", "low-rank"}
         The engine that was taken.
     kernel_state_ : dict of str to array
         All parameters of the kernel.
@@ -197,7 +199,7 @@ class MIPLGP(MIPLClassifier):
         "disambiguation": [StrOptions(set(DISAMBIGUATIONS))],
         "normalize_over": [StrOptions({"classes", "augmented"})],
         "sampling": [StrOptions({"marginal", "joint", "mean"})],
-        "engine": [StrOptions({"exact", "low-rank", "auto"})],
+        "engine": [StrOptions({"exact", "subset", "low-rank", "auto"})],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
         "alpha_eps": [Interval(Real, 0, None, closed="neither")],
         "kernel": [Kernel, None],
@@ -311,10 +313,12 @@ class MIPLGP(MIPLClassifier):
         """Learn from instances with weights (n,), None for ones."""
         if self.disambiguation == "bag" and not self.augment:
             raise ParameterError('disambiguation="bag" needs the negative class; pass augment=True')
+        if self.engine == "subset" and self.disambiguation in ("softmax", "bag"):
+            raise ParameterError(f'engine="subset" has no posterior for {self.disambiguation!r}; use engine="exact"')
         mask = augment_candidates(candidates) if self.augment else candidates
         self.seed_ = seed_of(self.random_state)
         with limit_threads(bags.n_instances, one_thread_up_to=_ONE_THREAD):
-            self.engine_, engine = build_engine(self, bags.instances, mask.shape[1], self.seed_, weights)
+            self.engine_, engine = build_engine(self, bags, mask.shape[1], self.seed_, weights)
             self._learn(bags, mask, engine)
 
     def _learn(self, bags: Bags, mask: NDArray[np.bool_], engine: Engine) -> None:

@@ -11,11 +11,15 @@ import torch
 from gpytorch.kernels import Kernel
 from numpy.typing import NDArray
 
+from mipl.bags import Bags
 from mipl.compute import torch_device
 from mipl.gp.engine import Engine, choose_engine, exact_engine
+from mipl.gp.exact import ExactEngine
 from mipl.gp.kernels import scaled_matern
 from mipl.gp.landmarks import median_distance
 from mipl.gp.low_rank import LowRankEngine
+from mipl.gp.subset import SubsetEngine
+from mipl.miplgp.learning_rows import learning_rows
 
 __all__ = ["build_engine"]
 
@@ -43,32 +47,29 @@ class Settings(Protocol):
 
 
 def build_engine(
-    settings: Settings,
-    X: NDArray[np.float32],
-    n_classes: int,
-    seed: int,
-    weights: NDArray[np.float64] | None = None,
+    settings: Settings, bags: Bags, n_classes: int, seed: int, weights: NDArray[np.float64] | None = None
 ) -> tuple[str, Engine]:
-    """The name of the engine, "exact" or "low-rank", and the engine.
+    """The name of the engine, "exact", "subset" or "low-rank", and the engine.
 
     Parameters
     ----------
     settings : MIPLGP
         The parameters.
-    X : (n, d) array
-        The training instances.
+    bags : Bags
+        The training bags with n instances.
     n_classes : int
         C, the number of processes.
     seed : int
-        Seed of probes, landmarks and of the rows whose median distance is taken.
+        Seed of probes, landmarks, of the bags to learn from and of the rows whose median distance is taken.
     weights : (n,) array, default=None
         How often each instance counts; None for once.
     """
+    X = bags.instances
     if settings.kernel is not None:
         kernel = copy.deepcopy(settings.kernel)
     else:
         kernel = scaled_matern(settings.nu, _start_lengthscale(settings, X, seed, weights), settings.outputscale)
-    name = choose_engine(len(X), settings.n_landmarks, kernel) if settings.engine == "auto" else settings.engine
+    name = choose_engine(X, settings.n_landmarks, kernel) if settings.engine == "auto" else settings.engine
     if settings.engine == "auto" and settings.verbose:
         print(f"{settings.name}: the {name} engine for {len(X):,} instances", file=sys.stderr)
     if name == "low-rank":
@@ -82,22 +83,28 @@ def build_engine(
             device=torch_device(settings.device),
             weights=weights,
         )
-    return name, exact_engine(
-        X,
-        kernel,
-        n_classes,
-        extra_noise=settings.extra_noise,
-        cholesky_size=settings.cholesky_size,
-        preconditioner_size=settings.preconditioner_size,
-        n_probes=settings.n_probes,
-        cg_tol=settings.cg_tol,
-        max_cg_iter=settings.max_cg_iter,
-        variance_rank=settings.variance_rank,
-        memory_budget=settings.memory_budget,
-        seed=seed,
-        device=torch_device(settings.device),
-        weights=weights,
-    )
+
+    def exact(rows: NDArray[np.floating], kernel: Kernel, weights: NDArray[np.float64] | None) -> ExactEngine:
+        return exact_engine(
+            rows,
+            kernel,
+            n_classes,
+            extra_noise=settings.extra_noise,
+            cholesky_size=settings.cholesky_size,
+            preconditioner_size=settings.preconditioner_size,
+            n_probes=settings.n_probes,
+            cg_tol=settings.cg_tol,
+            max_cg_iter=settings.max_cg_iter,
+            variance_rank=settings.variance_rank,
+            memory_budget=settings.memory_budget,
+            seed=seed,
+            device=torch_device(settings.device),
+            weights=weights,
+        )
+
+    if name == "subset":
+        return name, SubsetEngine(exact, X, kernel, learning_rows(bags, seed), weights)
+    return name, exact(X, kernel, weights)
 
 
 def _start_lengthscale(

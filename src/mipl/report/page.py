@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from numpy.typing import NDArray
 
 from mipl.io.atomic import atomic_path, check_writable
 from mipl.io.decisions import NONE_OF_THESE
@@ -115,7 +116,7 @@ def render_page(
         calibration=calibration_error(bins),
         pairs=confused_pairs(resolution),
         names=names,
-        next_rows=listed.rows[:_NEXT],
+        next_rows=[(row, listed.rows[row]) for row in _next_rows(resolution, listed.bags)],
         n_listed=len(listed.rows),
         n_drawn=len(drawn.details),
         kind=drawn.kind,
@@ -128,6 +129,13 @@ def render_page(
         script="\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS),
         data=embedded_json(data),
     )
+
+
+def _next_rows(resolution: Resolution, bags: NDArray[np.int64]) -> list[int]:
+    """The rows of the list, of these bags (k,), to look at next: by what an answer would teach, else from the top."""
+    if resolution.label_order is None:
+        return list(range(min(_NEXT, len(bags))))
+    return np.argsort(resolution.label_order.rank[bags], kind="stable")[:_NEXT].tolist()
 
 
 def data_key(resolution: Resolution) -> str:

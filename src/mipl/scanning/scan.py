@@ -176,19 +176,46 @@ class Scan(BagStream):
             costs the reading of the rows before it, so blocks should not be much smaller than row groups.
         """
         most = self._most(None, max_instances)
-        index, recipe = self._index, self._source.recipe(self._layout)
-        sizes = self._sizes()
         found, start = [], 0
-        ends = np.cumsum(sizes)
-        while start < len(index):
+        ends = np.cumsum(self._sizes)
+        while start < len(ends):
             done = ends[start - 1] if start else 0.0
             stop = max(start + 1, int(np.searchsorted(ends, done + most * (1 + 1e-9), side="right")))
-            rows = int(index.first[start]), int(index.first[stop - 1] + index.rows[stop - 1])
-            parts = tuple(self._source.parts(*rows))
-            count = round(float(ends[stop - 1] - done))
-            found.append(ScanBlock(parts, recipe, self._selection, start, stop - start, count))
+            found.append(self.block(start, stop))
             start = stop
         return found
+
+    def block(self, start: int, stop: int) -> ScanBlock:
+        """The bags from one position to another, as `blocks` has them.
+
+        Parameters
+        ----------
+        start : int
+            The position of the first bag.
+        stop : int
+            The position after the last one.
+        """
+        index = self._index
+        rows = int(index.first[start]), int(index.first[stop - 1] + index.rows[stop - 1])
+        count = round(float(self._sizes[start:stop].sum()))
+        parts, recipe = tuple(self._source.parts(*rows)), self._source.recipe(self._layout)
+        return ScanBlock(parts, recipe, self._selection, start, stop - start, count)
+
+    def take(self, bags: NDArray[np.int64]) -> MIPLDataset:
+        """Some bags in memory, by their positions in ascending order.
+
+        Parameters
+        ----------
+        bags : (k,) int64
+            Ascending positions.
+        """
+        taken = set(self._index.first[bags].tolist())
+        pieces = (
+            kept
+            for piece in read_pieces(self._parts_of(bags), self._layout, self._selection)
+            if len((kept := piece.keep(np.array([row in taken for row in piece.first.tolist()]))).ids)
+        )
+        return self._source.recipe(self._layout).load(list(pieces)).dataset
 
     def to_dataset(self) -> MIPLDataset:
         """All bags in memory, as `mipl.load` gives them."""
@@ -278,13 +305,7 @@ class Scan(BagStream):
         keys = hash_keys(index.ids.tolist(), _seed(seed), "sample")
         chosen = np.lexsort((index.ids, keys))[: int(n)]
         at = np.sort(chosen)
-        taken = set(index.first[at].tolist())
-        pieces = (
-            kept
-            for piece in read_pieces(self._parts_of(at), self._layout, self._selection)
-            if len((kept := piece.keep(np.array([row in taken for row in piece.first.tolist()]))).ids)
-        )
-        dataset = self._source.recipe(self._layout).load(list(pieces)).dataset
+        dataset = self.take(at)
         if len(dataset) < len(at):  # instances with missing values were dropped, and with them bags
             order = np.lexsort((dataset.bag_ids, hash_keys(dataset.bag_ids.tolist(), _seed(seed), "sample")))
             return dataset[order]
@@ -300,6 +321,7 @@ class Scan(BagStream):
         at_once = int(min(most, 1 << 30)) // 2 + 1
         return read_pieces(self._source.parts(), self._layout, self._selection, what=what, at_once=at_once)
 
+    @cached_property
     def _sizes(self) -> NDArray[np.float64]:
         """The instances (m,) of each bag; with one row per bag, the mean of its row group."""
         index = self._index

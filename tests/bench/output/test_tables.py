@@ -6,7 +6,7 @@ from bench_results import BEST, SAME, WORSE, made, record
 from mipl.bench.analysis import Results, published
 from mipl.bench.output import render, status
 from mipl.bench.output.tables import accuracy_table, default_kind, scores_table, table_of, win_tie_loss_table
-from mipl.bench.suite import MethodEntry, Suite
+from mipl.bench.suite import MethodEntry, Suite, load_suite
 from mipl.errors import ParameterError
 
 
@@ -60,6 +60,15 @@ def test_win_tie_loss_counts_are_by_r_and_in_total_with_groups_joined():
         ["PL-kNN", (1, 1, 0), (1, 1, 0), (2, 2, 0)],
         ["In total", (1, 1, 0), (1, 1, 0), (2, 2, 0)],
     ]
+
+
+def test_the_papers_own_counts_stand_beside_ours():
+    suite = load_suite("paper-pll")
+    six = [m.name for m in suite.methods if m.group]
+    table = win_tie_loss_table(Results(suite.select(methods=["MIPLGP", *six]), []))
+    assert table.header[-2:] == ["In total", "published"]
+    assert table.rows[-1].entries[-1].value == (179, 1, 0)  # the paper's Table 3
+    assert "published" not in win_tie_loss_table(Results(suite.select(reference=six[0]), [])).header
 
 
 def test_published_figures_stand_below_ours_where_the_protocol_is_the_same(monkeypatch):

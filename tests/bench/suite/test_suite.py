@@ -139,7 +139,7 @@ def test_min_max_scaling_is_fitted_on_the_training_bags_and_belongs_to_the_cell(
     model = mipl.make("SURE").fit(train.bags, train.candidates)
     assert run_cell(scaled).scores["accuracy"] == model.score(test.bags, test.labels)
     assert scaled.key != raw.key
-    with pytest.raises(DataError, match="use 'min-max'"):
+    with pytest.raises(DataError, match="use 'min-max' or 'z-scores'"):
         Suite(methods=["SURE"], datasets=[{"load": "digits", "scale": "unit"}])
 
 

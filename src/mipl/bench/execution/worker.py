@@ -142,10 +142,10 @@ def _dataset(name: str, options: str, r: int | None) -> MIPLDataset:
 def _split(
     name: str, options: str, r: int | None, train_size: float, split: int, scale: str
 ) -> tuple[MIPLDataset, ...]:
-    from mipl.datasets.scaling import min_max
+    from mipl.datasets.scaling import SCALINGS
 
     parts = _dataset(name, options, r).split(train_size=train_size, seed=split)
-    return min_max(*parts) if scale == "min-max" else parts
+    return SCALINGS[scale](*parts) if scale else parts
 
 
 # -------------------------------------------------------------------- memory

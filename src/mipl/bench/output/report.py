@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mipl.bench.analysis.results import Results
 from mipl.bench.output.figures import draw
+from mipl.bench.output.loss_tables import loss_tables
 from mipl.bench.output.render import render
 from mipl.bench.output.table import Table
 from mipl.bench.output.tables import accuracy_table, cost_table, scores_table, win_tie_loss_table
@@ -75,7 +76,8 @@ def _tables(results: Results) -> list[Table]:
     """The tables that suit a suite: of one method all scores, of several a comparison."""
     if len(results.suite.methods) == 1:
         return [scores_table(results), cost_table(results)]
-    return [accuracy_table(results, with_published=True), win_tie_loss_table(results), cost_table(results)]
+    compared = [accuracy_table(results, with_published=True), win_tie_loss_table(results)]
+    return [*compared, *loss_tables(results), cost_table(results)]
 
 
 def _environment(store: str | Path, folder: Path) -> list[str]:

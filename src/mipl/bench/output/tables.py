@@ -123,16 +123,23 @@ def win_tie_loss_table(results: Results) -> Table:
     all_r = [r for r in _all_r(results) if r is not None]
     columns: list[int | None] = [*(all_r if len(all_r) > 1 else []), None]
     total = {r: sum((by_r.get(r, Counter()) for by_r in counts.values()), Counter()) for r in columns}
-    rows = [Row([Entry(label), *(_counts(by_r.get(r, Counter())) for r in columns)]) for label, by_r in counts.items()]
-    rows.append(Row([Entry("In total"), *(_counts(total[r], bold=r is None) for r in columns)], rule=True))
+    theirs = _published_counts(results)
+    rows = [
+        Row([Entry(label), *(_counts(by_r.get(r, Counter())) for r in columns), *map(_counts, theirs.get(label, []))])
+        for label, by_r in counts.items()
+    ]
+    in_total = [sum((counted for (counted,) in theirs.values()), Counter())] if theirs else []
+    ours = (_counts(total[r], bold=r is None) for r in columns)
+    rows.append(Row([Entry("In total"), *ours, *map(_counts, in_total)], rule=True))
     untested = total[None]["untested"]
     notes = results.notes()
     if untested:
         notes.insert(0, f"{untested} comparisons have fewer than two splits in common and are not counted.")
+    header = ["Against", *(f"r={r}" if r is not None else "In total" for r in columns)]
     return Table(
         caption=f"Win/tie/loss counts of {results.suite.reference} against the other methods "
         "(paired t-test, 0.05 level).",
-        header=["Against", *(f"r={r}" if r is not None else "In total" for r in columns)],
+        header=[*header, "published"] if theirs else header,
         rows=rows,
         notes=notes,
     )
@@ -292,6 +299,20 @@ def _published_only(results: Results, all_r: list[int | None]) -> list[Row]:
         for i, (r, entries) in enumerate(_published_rows(results, m, all_r).items()):
             rows.append(Row([Entry(m.name if i == 0 else ""), *_r_entry(r, all_r), *entries], rule=i == 0))
     return [Row([Entry("Published only")], rule=True), *rows] if rows else []
+
+
+def _published_counts(results: Results) -> dict[str, list[Counter[str]]]:
+    """For each label the published counts against it, on this suite's data sets and r; empty where there are none."""
+    reference = next(m for m in results.suite.methods if m.name == results.suite.reference)
+    if reference.method != "MIPLGP":  # the only one whose tests are published
+        return {}
+    found: dict[str, list[Counter[str]]] = {}
+    for m in results.suite.methods:
+        if m.name != reference.name:
+            figures = (_published(results, m, dataset, r) for dataset, r in results.problems)
+            verdicts = [figure.outcome for figure in figures if figure is not None and figure.outcome]
+            found.setdefault(m.label, [Counter()])[0].update(verdicts)
+    return found if any(counted for (counted,) in found.values()) else {}
 
 
 def _counts(counts: Counter[str], bold: bool = False) -> Entry:

@@ -32,8 +32,8 @@ class Cell:
     options : dict, default={}
         Further options of the data set's builder, among them the seed of the bags where it is not 0; for a file its
         sha256.
-    scale : {"", "min-max"}, default=""
-        "min-max" to map the range of each feature over the training bags to [0, 1]; "" to leave features alone.
+    scale : {"", "min-max", "z-scores"}, default=""
+        How features are scaled on the training bags (`mipl.datasets.scaling`); "" to leave them alone.
     params : dict, default={}
         Parameters of the method.
     code : str, default=""

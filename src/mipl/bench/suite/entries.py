@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mipl.datasets.registry import dataset_names
+from mipl.datasets.scaling import SCALINGS
 from mipl.errors import DataError
 from mipl.registry import describe
 
@@ -61,8 +62,9 @@ class DatasetEntry:
         how many there are.
     options : dict, default={}
         Options of the data set's builder.
-    scale : {"", "min-max"}, default=""
-        "min-max" maps the range of each feature over the training bags to [0, 1], for every method alike.
+    scale : {"", "min-max", "z-scores"}, default=""
+        "min-max" maps the range of each feature over the training bags to [0, 1], "z-scores" gives it mean 0 and
+        standard deviation 1, for every method alike.
     train_size : float or None, default=None
         Share of training bags; None for the suite's.
     """
@@ -119,9 +121,10 @@ def dataset_entry(spec: Any) -> DatasetEntry:
         spec = DatasetEntry(**{**spec, "load": str(spec["load"]), "r": tuple(r) if isinstance(r, Sequence) else (r,)})
     if not isinstance(spec, DatasetEntry):
         raise DataError(f"a data set of a suite is a name, a path or a table, not {spec!r}")
-    if spec.scale not in ("", "min-max"):
+    if spec.scale not in ("", *SCALINGS):
+        known = " or ".join(map(repr, SCALINGS))
         raise DataError(
-            f"scale = {spec.scale!r} of the data set {spec.load!r} is not known; use 'min-max' or leave it out"
+            f"scale = {spec.scale!r} of the data set {spec.load!r} is not known; use {known}, or leave it out"
         )
     if spec.train_size is not None:
         check_train_size(spec.train_size)

@@ -1,0 +1,59 @@
+"""A fit to a scan is the fit to the same bags in memory, to the last bit, whatever the files and the memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mipl
+from mipl.baggp import blocks as blocks_module
+
+ARRAYS = ["coef_", "coef_variance_", "stacking_weights_", "posterior_", "feature_map_", "landmarks_", "bag_digests_"]
+
+
+@pytest.fixture
+def small_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What holds for millions of instances, with hundreds: a sample for the landmarks, and several runs."""
+    monkeypatch.setattr(blocks_module.divide, "__defaults__", (100,))
+    monkeypatch.setattr("mipl.baggp.estimator.SAMPLE_INSTANCES", 300)
+    monkeypatch.setattr("mipl.baggp.estimator.JOINED_INSTANCES", 0)
+
+
+def write(ds: mipl.MIPLDataset, folder: Path, n_files: int, layout: str = "nested") -> mipl.Scan:
+    for i, rows in enumerate(np.array_split(np.arange(len(ds)), n_files)):
+        path = folder / f"{i}.parquet"
+        if layout == "nested":
+            ds[rows].save(path)
+        else:
+            ds[rows].to_frame().to_parquet(path)
+    return mipl.scan(folder)
+
+
+@pytest.mark.parametrize(("n_files", "budget"), [(1, None), (5, 0)])
+def test_a_fit_to_files_is_the_fit_to_the_bags_in_memory(
+    small_sample: None, tmp_path: Path, n_files: int, budget: float | None
+) -> None:
+    ds = mipl.load("digits", r=1, seed=0)
+    inside = mipl.BagGP(n_landmarks=60).fit(ds)
+    outside = mipl.BagGP(n_landmarks=60, memory_budget=budget).fit(write(ds, tmp_path, n_files))
+    for name in ARRAYS:
+        np.testing.assert_array_equal(getattr(inside, name), getattr(outside, name))
+    assert inside.classes_.tolist() == outside.classes_.tolist()
+    np.testing.assert_array_equal(outside.resolve(ds), inside.posterior_)
+
+
+def test_a_scan_that_fits_into_the_sample_is_read_whole(tmp_path: Path) -> None:
+    ds = mipl.load("digits", r=1, seed=0)[:60]
+    inside, outside = (mipl.BagGP(n_landmarks=40).fit(bags) for bags in (ds, write(ds, tmp_path, 2)))
+    for name in ARRAYS:
+        np.testing.assert_array_equal(getattr(inside, name), getattr(outside, name))
+
+
+def test_a_scan_brings_its_own_candidates(tmp_path: Path) -> None:
+    ds = mipl.load("digits", r=1, seed=0)[:40]
+    with pytest.raises(mipl.errors.DataError, match="brings its own"):
+        mipl.BagGP().fit(write(ds, tmp_path, 1), ds.candidates)
+    with pytest.raises(mipl.errors.DataError, match=r"SURE needs all bags in memory.*sample"):
+        mipl.make("SURE").fit(mipl.scan(tmp_path))

@@ -4,7 +4,7 @@ VENV   := .venv
 RUN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test slow hostile lint bench clean
+.PHONY: demo test slow hostile lint docs package bench clean
 
 demo: $(STAMP)  ## the main job on embedded data
 	$(RUN)/mipl demo
@@ -37,6 +37,18 @@ test-lowest:  ## methods, files, the demo and the bench's store with the lowest 
 	$(LOWEST)/bin/python -m pip install --quiet --requirement constraints-lowest.txt --editable .
 	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -q $(LOWEST_TESTS)
 
+docs: $(VENV)/.docs  ## the site, in docs/_build/html; needs no network and allows no warning
+	rm -rf docs/generated
+	OMP_NUM_THREADS=1 $(RUN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+package: $(STAMP)  ## sdist and wheel in dist/, tried in an empty environment
+	rm -rf dist build
+	$(RUN)/python -m build --outdir dist .
+	$(PYTHON) -m venv build/package
+	build/package/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl
+	cd build/package && bin/python $(CURDIR)/.ci/smoke.py
+
 # What things cost, in minutes each; those that read raw data run where MIPL_DATA is set.
 BENCHES := "bags" "bench_overhead" "pll scale solvers" "flagship_speed predict"
 ifdef MIPL_DATA
@@ -54,5 +66,10 @@ $(STAMP): pyproject.toml constraints.txt
 	$(RUN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,dask]"
 	touch $@
 
+$(VENV)/.docs: $(STAMP)
+	$(RUN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
+	touch $@
+
 clean:
+	rm -rf docs/_build docs/generated docs/auto_examples docs/sg_execution_times.rst
 	rm -rf $(VENV) $(LOWEST) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mipl.bags import Bags
     from mipl.base import MIPLClassifier
     from mipl.checking import check
+    from mipl.citing import cite
     from mipl.dataset import MIPLDataset
     from mipl.errors import DataError, MIPLError, ParameterError, UnavailableError
     from mipl.loading import load
@@ -48,6 +49,7 @@ _EXPORTS = {
     "Resolution": "mipl.resolution",
     "Scan": "mipl.scanning.scan",
     "check": "mipl.checking",
+    "cite": "mipl.citing",
     "explain": "mipl.resolving",
     "label_free_score": "mipl.scoring",
     "load": "mipl.loading",
@@ -76,6 +78,7 @@ __all__ = [
     "UnavailableError",
     "__version__",
     "check",
+    "cite",
     "explain",
     "label_free_score",
     "load",

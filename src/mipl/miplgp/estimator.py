@@ -167,9 +167,9 @@ class MIPLGP(MIPLClassifier):
         All parameters of the kernel.
     lengthscale_, outputscale_ : float
         Of the default kernel, as learned.
-    loss_curve_ : (n_iter_,) array
+    loss_curve_ : (n_iter,) array
         Mean negative log evidence per instance and class, in every step.
-    cg_iterations_, cg_residuals_ : (n_iter_ + 1,) arrays
+    cg_iterations_, cg_residuals_ : (n_iter + 1,) arrays
         Of every step and of the final solve; zeros where Cholesky factors were used, as the low-rank engine does.
     n_iter_ : int
         Steps that were taken.

@@ -72,7 +72,7 @@ class LSBCMM(PLLClassifier):
         Biases of the sticks.
     concentrations_ : (K, q)
         Dirichlet parameters :math:`\hat\alpha` of the regions' labels.
-    bounds_ : (n_iter_,)
+    bounds_ : (n_iter,)
         Evidence lower bound after each iteration.
     n_iter_ : int
         EM iterations that were made.

@@ -1,0 +1,121 @@
+"""Sphinx: `make docs` builds the site into docs/_build/html, without a network and without a warning."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import matplotlib
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+
+import mipl
+
+matplotlib.use("agg")
+
+project = "mipl"
+author = "the mipl developers"
+copyright = "the mipl developers"
+release = mipl.__version__
+version = release
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "_templates", "examples", "**/backreferences"]
+templates_path = ["_templates"]
+nitpicky = True
+default_role = "name"  # see `name_role`
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+myst_links_external_new_tab = False
+
+autosummary_generate = True
+autodoc_typehints = "none"  # types stand in the docstrings, with shapes
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+numpydoc_class_members_toctree = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "mipl"
+html_static_path = ["_static"]
+html_css_files = ["mipl.css"]
+html_extra_path = ["llms.txt"]
+html_show_sourcelink = False
+html_theme_options = {
+    "navbar_align": "left",
+    "header_links_before_dropdown": 6,
+    "show_toc_level": 2,
+    "secondary_sidebar_items": ["page-toc", "sg_download_links"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+
+copybutton_exclude = ".linenos, .gp, .go"
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"/plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "doc_module": ("mipl",),
+    "backreferences_dir": "generated/backreferences",
+    "reference_url": {"mipl": None},
+    "remove_config_comments": True,
+    "capture_repr": ("_repr_html_",),  # tables; not the texts that matplotlib's functions return
+    "plot_gallery": "True",
+    "download_all_examples": False,
+    "min_reported_time": 1000,
+    "show_signature": False,
+}
+
+# Addresses of other projects' pages are made from names, since their inventories would have to be downloaded.
+_ELSEWHERE = {
+    r"sklearn\..+": "https://scikit-learn.org/stable/modules/generated/{}.html",
+    r"torch\..+": "https://docs.pytorch.org/docs/stable/generated/{}.html",
+    r"pandas\..+": "https://pandas.pydata.org/docs/reference/api/{}.html",
+    r"numpy\..+": "https://numpy.org/doc/stable/reference/generated/{}.html",
+}
+
+
+def name_role(role: str, raw: str, text: str, line: int, inliner: Any, options: Any = None, content: Any = ()) -> Any:
+    """`Bags` in a docstring is a link to the class; `lam`, a parameter, is just code."""
+    env = inliner.document.settings.env
+    wanted = {"refdomain": "py", "reftype": "obj", "reftarget": text, "refdoc": env.current_document.docname}
+    context = {key: env.ref_context.get(key) for key in ("py:module", "py:class")}
+    return [addnodes.pending_xref(raw, nodes.literal(text, text), may_be_missing=True, **wanted, **context)], []
+
+
+def link_elsewhere(app: Sphinx, env: Any, node: Any, content: nodes.TextElement) -> nodes.Node | None:
+    """Link a name of scikit-learn, torch, pandas or NumPy to its page."""
+    target = node.get("reftarget", "")
+    for pattern, address in _ELSEWHERE.items():
+        if re.fullmatch(pattern, target):
+            return nodes.reference("", "", content, internal=False, refuri=address.format(target))
+    return content if node.get("may_be_missing") else None
+
+
+def leave_out_inherited(app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out what classes inherit from other libraries: their pages describe it."""
+    module = getattr(member, "__module__", None) or ""
+    return True if module.split(".")[0] not in ("mipl", "") and not name.startswith("__") else None
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the functions above."""
+    app.add_role("name", name_role)
+    app.connect("missing-reference", link_elsewhere)
+    app.connect("autodoc-skip-member", leave_out_inherited)

@@ -135,7 +135,8 @@ def _next_rows(resolution: Resolution, bags: NDArray[np.int64]) -> list[int]:
     """The rows of the list, of these bags (k,), to look at next: by what an answer would teach, else from the top."""
     if resolution.label_order is None:
         return list(range(min(_NEXT, len(bags))))
-    return np.argsort(resolution.label_order.rank[bags], kind="stable")[:_NEXT].tolist()
+    order = np.argsort(resolution.label_order.rank[bags], kind="stable")[:_NEXT]
+    return [int(row) for row in order]
 
 
 def data_key(resolution: Resolution) -> str:

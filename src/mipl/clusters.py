@@ -205,7 +205,8 @@ def _wait(
     while True:
         check()
         try:
-            wait(list(futures), timeout=_POLL_SECONDS, return_when=until)
+            with client.as_current():  # the client is nobody's default
+                wait(list(futures), timeout=_POLL_SECONDS, return_when=until)
             return
         except TimeoutError:
             if client.status != "running":

@@ -42,18 +42,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(autouse=True)
 def several_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """What holds for millions of instances, with hundreds: a sample for the landmarks, and several runs."""
-    monkeypatch.setattr(blocks_module.divide, "__defaults__", (100,))
+    monkeypatch.setattr(blocks_module.divide, "__defaults__", (150,))
     monkeypatch.setattr("mipl.baggp.estimator.SAMPLE_INSTANCES", 200)
     monkeypatch.setattr("mipl.baggp.estimator.JOINED_INSTANCES", 0)
     monkeypatch.setattr(clusters, "WORKER_PATIENCE", 300.0)  # a busy machine takes long to start a worker
 
 
 def data(seed: int = 0) -> mipl.MIPLDataset:
-    return mipl.load("digits", r=1, seed=seed)[:50]
+    return mipl.load("digits", r=1, seed=seed)[:40]
 
 
-def model(**params: Any) -> mipl.BagGP:
-    return mipl.BagGP(n_landmarks=30, cross_fit=2, **params)
+def model(cross_fit: int = 0, **params: Any) -> mipl.BagGP:
+    """A model with few steps: each one is a round trip. Cross-fitting takes the same steps again."""
+    return mipl.BagGP(n_landmarks=30, cross_fit=cross_fit, **params)
 
 
 def assert_same_bits(found: mipl.BagGP, wanted: mipl.BagGP) -> None:
@@ -66,8 +67,8 @@ def test_a_fit_to_files_on_a_cluster_is_the_fit_in_memory(cluster: Cluster, tmp_
     ds[:20].save(tmp_path / "1.parquet")
     ds[20:].save(tmp_path / "2.parquet")
     monkeypatch.chdir(tmp_path)  # workers have another working directory
-    inside = model().fit(ds)
-    outside = model().fit(mipl.scan("."), client=cluster.client)
+    inside = model(cross_fit=2).fit(ds)
+    outside = model(cross_fit=2).fit(mipl.scan("."), client=cluster.client)
     assert_same_bits(outside, inside)
     assert pickle.loads(pickle.dumps(outside)).predict(ds).tolist() == inside.predict(ds).tolist()
     loaded = mipl.load_model(outside.save(tmp_path / "m.mipl"))
@@ -82,7 +83,7 @@ def test_a_fit_to_files_on_a_cluster_is_the_fit_in_memory(cluster: Cluster, tmp_
 def test_more_workers_than_runs_and_weights(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks_module.divide, "__defaults__", (10_000,))  # one run: a worker has no bags
     ds = data()
-    weight = np.tile([1.0, 2.0], 25)
+    weight = np.tile([1.0, 2.0], 20)
     found, wanted = (model().fit(ds, sample_weight=weight, client=client) for client in (cluster.client, None))
     assert_same_bits(found, wanted)
 
@@ -98,7 +99,8 @@ def test_killed_workers_and_one_that_comes_later_do_not_change_a_bit(
         if name in seen:
             seen[name] += 1
             if (name, seen[name]) in (("_block", 1), ("likelihood_statistics", 3)):
-                wait(futures, return_when="FIRST_COMPLETED")
+                with cluster.client.as_current():
+                    wait(futures, return_when="FIRST_COMPLETED")
                 holder = next(found[0] for found in cluster.client.who_has(futures).values() if found)
                 cluster.start_worker()
                 cluster.kill(holder)

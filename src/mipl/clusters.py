@@ -87,35 +87,38 @@ def cluster_errors(client: Any, advice: str) -> Iterator[None]:
     advice : str
         What to lower where memory is short.
     """
-    from distributed import KilledWorker
-    from distributed.client import FutureCancelledError
+    try:
+        yield
+    except (MIPLError, InterruptedError):
+        raise
+    except Exception as error:
+        meant = _meaning(error, client, advice)
+        if meant is None:
+            raise
+        raise UnavailableError(meant) from error
+
+
+def _meaning(error: Exception, client: Any, advice: str) -> str | None:
+    """What an error says of the cluster at hand; None where it is an error of the work itself."""
+    from distributed import CancelledError, KilledWorker
     from distributed.comm.core import CommClosedError
 
     address = address_of(client)
-    try:
-        yield
-    except MIPLError:
-        raise
-    except KilledWorker as error:
-        raise UnavailableError(
+    if isinstance(error, KilledWorker):
+        return (
             f"one worker after the other of the Dask cluster at {address} died over the same piece of work, as they do "
             f"when memory is short; {advice}, or give the workers more memory"
-        ) from error
-    except (FutureCancelledError, CommClosedError, TimeoutError, OSError) as error:
-        if isinstance(error, FileNotFoundError | PermissionError):  # raised by a task: a worker that lacks the files
-            raise UnavailableError(
-                f"a worker of the Dask cluster at {address} cannot read the data: {error}; all workers must see the "
-                "files under the same paths"
-            ) from error
-        raise UnavailableError(
-            f"the Dask scheduler at {address} has gone or has given up the work: {error}; start it and run again"
-        ) from error
-    except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and "allocate memory" not in str(error):
-            raise
-        raise UnavailableError(
-            f"a worker of the Dask cluster at {address} ran out of memory; {advice}, or give the workers more memory"
-        ) from error
+        )
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "allocate memory" in str(error)):
+        return f"a worker of the Dask cluster at {address} ran out of memory; {advice}, or give the workers more memory"
+    if client.status == "running" and isinstance(error, FileNotFoundError | PermissionError):
+        return (
+            f"a worker of the Dask cluster at {address} cannot read the data: {error}; all workers must see the files "
+            "under the same paths"
+        )
+    if client.status != "running" or isinstance(error, CancelledError | CommClosedError | TimeoutError | OSError):
+        return f"the Dask scheduler at {address} has gone or has given up the work: {error}; start it and run again"
+    return None
 
 
 def check_versions(client: Any) -> None:

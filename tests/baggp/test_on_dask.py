@@ -18,6 +18,8 @@ import mipl
 from mipl import clusters
 from mipl.baggp import blocks as blocks_module
 from mipl.baggp.blocks import Column, add_up
+from mipl.baggp.constants import Stage
+from mipl.baggp.likelihood import fit_bag_likelihood
 from mipl.baggp.places import Local
 from mipl.errors import UnavailableError
 
@@ -46,6 +48,11 @@ def several_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mipl.baggp.estimator.SAMPLE_INSTANCES", 200)
     monkeypatch.setattr("mipl.baggp.estimator.JOINED_INSTANCES", 0)
     monkeypatch.setattr(clusters, "WORKER_PATIENCE", 300.0)  # a busy machine takes long to start a worker
+    # Few steps, here and there: each one is a round trip.
+    monkeypatch.setattr("mipl.baggp.regression.REGRESSION_ITERATIONS", 2)
+    monkeypatch.setattr("mipl.baggp.platt.PLATT_STEPS", 3)
+    short = (Stage(4, 30.0, True), Stage(4, 100.0, False))
+    monkeypatch.setattr(fit_bag_likelihood, "__defaults__", (*fit_bag_likelihood.__defaults__[:-1], short))
 
 
 def data(seed: int = 0) -> mipl.MIPLDataset:
@@ -53,7 +60,7 @@ def data(seed: int = 0) -> mipl.MIPLDataset:
 
 
 def model(cross_fit: int = 0, **params: Any) -> mipl.BagGP:
-    """A model with few steps: each one is a round trip. Cross-fitting takes the same steps again."""
+    """A small model; cross-fitting takes the same steps again."""
     return mipl.BagGP(n_landmarks=30, cross_fit=cross_fit, **params)
 
 

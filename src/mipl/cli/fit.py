@@ -14,6 +14,7 @@ from mipl.cli.files import BackgroundOption, FilesArgument, Reading, reads_files
 from mipl.cli.output import JsonOption, QuietOption, print_json, say
 
 if TYPE_CHECKING:
+    from mipl.dataset import MIPLDataset
     from mipl.scanning.scan import Scan
 
 __all__ = ["fit"]
@@ -47,11 +48,12 @@ def fit(
     if scheduler is not None:
         _check_method(method)
     in_memory_only = background is not None or decisions is not None
-    scan = None if in_memory_only else _scan(file, reading, method, scheduler is not None, silent)
+    data: MIPLDataset | Scan | None = None
+    if not in_memory_only:
+        data = _scan(file, reading, method, scheduler is not None, silent)
+    if data is None:
+        data, _ = decided(reading.load(file, silent, background=background).dataset, decisions, silent)
     with cluster_client(scheduler) as client:
-        data = scan
-        if data is None:
-            data, _ = decided(reading.load(file, silent, background=background).dataset, decisions, silent)
         model, seconds = fit_method(data, method, param, silent, client)
     model.save(out)
     if json:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 import uuid
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from itertools import count
 from types import TracebackType
@@ -49,6 +50,7 @@ class OnDask:
         self._fit = uuid.uuid4().hex[:12]
         self._steps = count()
         self._stopped = threading.Event()
+        self._futures: weakref.WeakSet[Any] = weakref.WeakSet()
         with cluster_errors(client, _ADVICE):
             check_versions(client)
 
@@ -56,7 +58,9 @@ class OnDask:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
-        """Nothing is left on the cluster: futures are released with the columns that hold them."""
+        """Leave nothing on the cluster, though this process may not have collected every column yet."""
+        for future in list(self._futures):
+            future.release()
 
     def stop(self) -> None:
         """Let the fit that runs in another thread end within a second."""
@@ -78,6 +82,7 @@ class OnDask:
                     self._client.submit(_add, *sums[i : i + SUM_FAN_IN], key=(name, i), pure=False)
                     for i in range(0, len(sums), SUM_FAN_IN)
                 ]
+            self._futures.update(sums)
         return self._gather(sums)[0]
 
     def join(self, function: Callable[[list[Any]], Any], column: Column) -> Column:
@@ -115,9 +120,9 @@ class OnDask:
             if _size(shared) > _SMALL and len(picks) > 1:
                 given = self._client.submit(same, shared, key=(f"{name}-shared", 0), pure=False)
             runs = [column.runs for column in sent]
-            return list(
-                self._client.map(work, [function] * len(picks), picks, *runs, shared=given, key=keys, pure=False)
-            )
+            found = self._client.map(work, [function] * len(picks), picks, *runs, shared=given, key=keys, pure=False)
+        self._futures.update(found)
+        return list(found)
 
     def _name(self, what: str) -> str:
         """A name for the tasks of a step that no other step and no other fit has."""

@@ -242,7 +242,11 @@ def map_on_cluster(client: Any, function: Callable[[Any], Any], values: Sequence
         sent = client.submit(same, function, key=(f"{name}-function", 0), pure=False)
         keys = [(name, i) for i in range(len(values))]
         futures = client.map(_call, values, function=sent, key=keys, pure=False)
-    return gather(client, futures, _SMALLER_CHUNKS)
+    try:
+        return gather(client, futures, _SMALLER_CHUNKS)
+    finally:
+        for future in (sent, *futures):  # not when some traceback that refers to them is collected
+            future.release()
 
 
 def _no_worker(client: Any, paused: bool, advice: str) -> UnavailableError:

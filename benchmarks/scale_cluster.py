@@ -37,7 +37,7 @@ def workers(n: int) -> Iterator[Any]:
     os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
     with dask.config.set({"distributed.scheduler.active-memory-manager.start": False}):
         cluster = LocalCluster(
-            n_workers=n, threads_per_worker=1, dashboard_address=None, memory_limit=0, host="127.0.0.1"
+            n_workers=n, threads_per_worker=1, dashboard_address=":0", memory_limit=0, host="127.0.0.1"
         )
         with cluster, Client(cluster, set_as_default=False) as client:
             client.run(_import)  # starting is not what is measured

@@ -25,7 +25,7 @@ def client() -> Iterator[Any]:
     """A cluster inside this process; tests/baggp/test_on_dask.py has one of real processes."""
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, memory_limit=0
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0", memory_limit=0
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as found,
     ):

@@ -18,14 +18,12 @@ import mipl
 from mipl import clusters
 from mipl.baggp import blocks as blocks_module
 from mipl.baggp.blocks import Column, add_up
-from mipl.baggp.constants import Stage
-from mipl.baggp.likelihood import fit_bag_likelihood
 from mipl.baggp.places import Local
 from mipl.errors import UnavailableError
 
 pytest.importorskip("distributed")
 
-from dask_cluster import Cluster
+from dask_cluster import Cluster, few_steps
 from distributed import wait
 
 from mipl.baggp.on_dask import OnDask
@@ -48,11 +46,7 @@ def several_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mipl.baggp.estimator.SAMPLE_INSTANCES", 200)
     monkeypatch.setattr("mipl.baggp.estimator.JOINED_INSTANCES", 0)
     monkeypatch.setattr(clusters, "WORKER_PATIENCE", 300.0)  # a busy machine takes long to start a worker
-    # Few steps, here and there: each one is a round trip.
-    monkeypatch.setattr("mipl.baggp.regression.REGRESSION_ITERATIONS", 2)
-    monkeypatch.setattr("mipl.baggp.platt.PLATT_STEPS", 3)
-    short = (Stage(4, 30.0, True), Stage(4, 100.0, False))
-    monkeypatch.setattr(fit_bag_likelihood, "__defaults__", (*fit_bag_likelihood.__defaults__[:-1], short))
+    few_steps(monkeypatch)
 
 
 def data(seed: int = 0) -> mipl.MIPLDataset:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from dask_cluster import few_steps
 
 import mipl
 
@@ -16,7 +17,7 @@ FIT = ("-p", "n_landmarks=30", "-p", "cross_fit=0")
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    options = {"processes": False, "protocol": "tcp", "dashboard_address": None, "memory_limit": 0}
+    options = {"processes": False, "protocol": "tcp", "dashboard_address": ":0", "memory_limit": 0}
     with distributed.LocalCluster(n_workers=1, threads_per_worker=1, **options) as cluster:
         yield cluster.scheduler_address
 
@@ -30,7 +31,8 @@ def parts(tmp_path):
     return ds
 
 
-def test_a_fit_and_predictions_on_a_cluster_are_those_of_this_machine(run, parts, address, tmp_path):
+def test_a_fit_and_predictions_on_a_cluster_are_those_of_this_machine(run, parts, address, tmp_path, monkeypatch):
+    few_steps(monkeypatch)
     told = run("fit", "in/*.parquet", *FIT, "--scheduler", address, "--out", "m.mipl")
     assert "read block by block" in told.stderr
     assert "fitted on 40 bags" in told.stderr

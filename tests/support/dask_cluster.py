@@ -10,7 +10,19 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from bench_runs import PATIENCE, environment
+
+from mipl.baggp.constants import Stage
+from mipl.baggp.likelihood import fit_bag_likelihood
+
+
+def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let fits of BagGP take few steps, here and on a cluster, where each one is a round trip."""
+    monkeypatch.setattr("mipl.baggp.regression.REGRESSION_ITERATIONS", 2)
+    monkeypatch.setattr("mipl.baggp.platt.PLATT_STEPS", 3)
+    short = (Stage(4, 30.0, True), Stage(4, 100.0, False))
+    monkeypatch.setattr(fit_bag_likelihood, "__defaults__", (*fit_bag_likelihood.__defaults__[:-1], short))
 
 
 class Cluster:

@@ -128,7 +128,14 @@ def check_versions(client: Any) -> None:
     ------
     UnavailableError
         A worker has no mipl.
+    OSError
+        The client has lost its scheduler.
     """
+    limit = time.monotonic() + CONNECT_SECONDS
+    while client.status == "connecting" and time.monotonic() < limit:
+        time.sleep(0.1)
+    if client.status != "running":  # anything that it is asked now would wait for long
+        raise OSError("the connection is lost")
     own = versions_here()
     found = client.run(versions_here, on_error="return")
     different: dict[str, set[str]] = {}

@@ -135,7 +135,7 @@ def dask(size: int, n_landmarks: int) -> None:
             alone = measure(partial(model(n_landmarks, **params).fit, scan))
         rows = [("one process, one thread", alone.seconds, 1.0, "")]
         for n_workers, goal in ((1, "<= 1.15"), (2, f"<= {1 / 1.7:.2f}")):
-            with workers(n_workers) as client:
+            with one_process(), workers(n_workers) as client:  # the client too has one thread
                 cost = measure(partial(model(n_landmarks, **params).fit, scan, client=client))
                 moved = moved_per_step(client, size, max(1, n_landmarks // 2), N_CLASSES)
             same = np.array_equal(alone.result.coef_, cost.result.coef_)

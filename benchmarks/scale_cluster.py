@@ -77,9 +77,11 @@ def moved_per_step(client: Any, n: int, rank: int, q: int, bag_size: int = 10) -
     priors = blocks.map(LabelPrior.of, blocks.rows(candidates.double() / 2), blocks.rows(candidates))
     place.fetch(blocks.map(_number, priors))
     weights, bias = torch.zeros(rank, q + 1, dtype=torch.float64), torch.zeros(q + 1, dtype=torch.float64)
+    given = {"weights": weights, "bias": bias, "log_kappa": 0.0, "hold_prior": False}
+    blocks.total(likelihood_statistics, features, priors, **given)  # the first step brings the priors to the features
     before = _sent(client)
     place.kept.clear()  # from here on: the parameters, the sums of runs and the nodes of the tree
-    blocks.total(likelihood_statistics, features, priors, weights=weights, bias=bias, log_kappa=0.0, hold_prior=False)
+    blocks.total(likelihood_statistics, features, priors, **given)
     measured = _sent(client) - before
     copies = [len(found) - 1 for found in client.who_has(place.kept).values()]
     number = rank * (q + 1) * 8

@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -18,6 +19,7 @@ import numpy as np
 
 from mipl import __version__
 from mipl.base import MIPLClassifier
+from mipl.clusters import check_versions, cluster_errors, completed, one_thread, same
 from mipl.errors import DataError, MIPLError, UnavailableError
 from mipl.io.chunks import is_large, read_chunks
 from mipl.io.columns import Columns
@@ -131,6 +133,7 @@ def predict_to_folder(
     reading: Reading,
     jobs: int = 1,
     tell: Callable[[Predicted], None] = lambda done: None,
+    client: Any = None,
 ) -> list[Predicted]:
     """Predict every file on its own into a file of that name in a folder.
 
@@ -151,6 +154,9 @@ def predict_to_folder(
         Processes that work at once.
     tell : callable, default=nothing is told
         Is called with each file as it is done or skipped.
+    client : distributed.Client, default=None
+        Of a Dask cluster whose workers read and write the files, which they see under the same paths; None for
+        processes on this machine.
 
     Returns
     -------
@@ -179,7 +185,8 @@ def predict_to_folder(
         else:
             left[source] = target
     failed: list[str] = []
-    for source, result in _run(model, left, reading, jobs):
+    running = _run(model, left, reading, jobs) if client is None else _run_on_cluster(client, model, left, reading)
+    for source, result in running:
         if isinstance(result, Exception):
             failed.append(str(result))
             continue
@@ -298,6 +305,40 @@ def _run(
                 "a process that predicted was killed, perhaps for want of memory; run the same command again with "
                 "fewer --jobs or a smaller --chunk: it goes on with the files that are left"
             ) from error
+
+
+def _run_on_cluster(
+    client: Any, model: Path, targets: dict[Path, Path], reading: Reading
+) -> Iterator[tuple[Path, Predicted | Exception]]:
+    """As `_run`, one task per file."""
+    if not targets:
+        return
+    name = f"mipl-predict-{uuid.uuid4().hex[:12]}"
+    advice = "use a smaller --chunk; the same command goes on with the files that are left"
+    with cluster_errors(client, advice):
+        check_versions(client)
+        # The model is read here: a worker may not see its file, and all get the same one.
+        loaded = client.submit(same, load_model(model), key=(f"{name}-model", 0), pure=False)
+        futures = client.map(
+            _one_on_cluster,
+            [source.absolute() for source in targets],
+            [target.absolute() for target in targets.values()],
+            model=loaded,
+            reading=reading,
+            key=[(name, i) for i in range(len(targets))],
+            pure=False,
+        )
+    source_of = {future.key: source for future, source in zip(futures, targets, strict=True)}
+    for future, result in completed(client, futures, advice):
+        source = source_of[future.key]
+        if isinstance(result, Predicted):
+            result = replace(result, source=str(source), output=str(targets[source]))
+        yield source, result
+
+
+def _one_on_cluster(source: Path, target: Path, model: MIPLClassifier, reading: Reading) -> Predicted | Exception:
+    with one_thread():
+        return _one(model, source, target, reading)
 
 
 _MODEL: MIPLClassifier | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def resolve(dataset: MIPLDataset, model: MIPLClassifier | Pipeline | None = None
         model.fit(dataset)
     if isinstance(dataset, BagStream):
         fitted = model
-        return replace(_joined([resolve(chunk, fitted) for chunk in dataset.chunks()]), seconds=_since(start))
+        return replace(_joined(dataset.each(partial(resolve, model=fitted))), seconds=_since(start))
     candidates = _candidates_by_name(dataset, model.classes_)
     method, seen = last_step(model), before_last(model, dataset.bags)
     posterior = method.resolve(seen, candidates)
@@ -103,7 +104,7 @@ def explain(model: MIPLClassifier | Pipeline, data: Any, *, instances: bool = Tr
     check_is_fitted(model, "classes_")
     start = time.perf_counter()
     if isinstance(data, BagStream):
-        parts = [explain(model, chunk, instances=instances) for chunk in data.chunks()]
+        parts = data.each(partial(explain, model, instances=instances))
         return replace(_joined(parts), seconds=_since(start))
     dataset = data if isinstance(data, MIPLDataset) else None
     bags = as_bags(data) if dataset is None else dataset.bags

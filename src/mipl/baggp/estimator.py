@@ -30,12 +30,13 @@ from mipl.baggp.labelling import class_similarities
 from mipl.baggp.learning import learn
 from mipl.baggp.low_rank import low_rank
 from mipl.baggp.model import Answer, BagModel, Expert, Stacking
+from mipl.baggp.on_dask import OnDask
 from mipl.baggp.places import Local
 from mipl.baggp.prediction import PREDICTS_FROM, Ready, bounded_tensor, instance_logits
 from mipl.baggp.scratch import Scratch
 from mipl.baggp.sources import InFiles, InMemory, Training, ready
 from mipl.bags import Bags
-from mipl.base import MIPLClassifier
+from mipl.cluster_classifier import ClusterClassifier
 from mipl.compute import free_memory, in_own_thread, limit_torch, seed_of, torch_device
 from mipl.features.auto import choose_features
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
@@ -47,7 +48,7 @@ from mipl.supervision import Supervision
 __all__ = ["BagGP"]
 
 
-class BagGP(MIPLClassifier):
+class BagGP(ClusterClassifier):
     r"""Bag-level Gaussian process: who carries the label is summed out, not guessed.
 
     Exactly one candidate label of a bag is true; at least one instance carries it and all others are negative. BagGP
@@ -209,17 +210,19 @@ class BagGP(MIPLClassifier):
 
     def _fit_anywhere(self, training: Training, supervision: Supervision) -> None:
         seed = seed_of(self.random_state)
-        n_threads = 1 if training.n_instances < ONE_THREAD_INSTANCES else torch.get_num_threads()
-        with Local(n_threads, self._scratch(training)) as place:
+        with self._place(training) as place:
             in_own_thread(lambda: self._learn(training, supervision, seed, place), place.stop)
         self.outside_ = np.where(supervision.candidates, 0.0, self.posterior_).sum(axis=1)
         self.bag_digests_ = training.digests(supervision.candidates)
 
-    def _scratch(self, training: Training) -> Scratch | None:
-        """A scratch file where the features of these bags are larger than what memory may hold of them."""
+    def _place(self, training: Training) -> Local | OnDask:
+        """The cluster, or this process, with a scratch file where the features are larger than memory may hold."""
+        if self._client is not None:
+            return OnDask(self._client)
+        n_threads = 1 if training.n_instances < ONE_THREAD_INSTANCES else torch.get_num_threads()
         needed = 4 * self.rank * (training.n_instances + training.n_bags)
         budget = free_memory() / 2 if self.memory_budget is None else self.memory_budget
-        return Scratch() if needed > budget else None
+        return Local(n_threads, Scratch() if needed > budget else None)
 
     def _learn(self, training: Training, supervision: Supervision, seed: int, place: Place) -> None:
         m, n = training.n_bags, training.n_instances

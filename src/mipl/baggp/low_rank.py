@@ -82,6 +82,7 @@ def low_rank(rows: Blocks, kernel_map: KernelMap, front_end: BaseEstimator | Non
     values, vectors = torch.linalg.eigh(add_up((gram,) for gram in grams.values())[0])
     rotation = vectors.to(kernel_map.T.dtype)
     rotated = blocks.map(_rotate, features, rotation=rotation, in_place=rows.place.in_place)
+    del blocks, features  # on a cluster these are other blocks than the rotated ones
     return LowRank(
         replace(rows, features=rotated),
         Spectrum(values.clamp(min=0)),

@@ -12,6 +12,7 @@ from torch import Tensor
 from mipl.baggp.blocks import Column, Part
 from mipl.baggp.digests import bag_digests
 from mipl.bags import Bags
+from mipl.dataset import MIPLDataset
 from mipl.streams import BagStream, StreamBlock
 
 __all__ = ["InFiles", "InMemory", "Source", "Training", "ready"]
@@ -129,7 +130,7 @@ class InFiles:
 
     def take(self, bags: NDArray[np.int64] | None) -> Bags:
         """Some bags by their positions in ascending order, or all."""
-        return (self._stream.to_dataset() if bags is None else self._stream.take(bags)).bags
+        return self._stream.to_dataset().bags if bags is None else self._stream.take_bags(bags)
 
     def sources(self, parts: list[list[Part]]) -> Column:
         """The raw instances of all blocks."""
@@ -142,11 +143,11 @@ class InFiles:
 
     def digests(self, candidates: NDArray[np.bool_]) -> NDArray[np.uint64]:
         """Digests (m,) of the bags with their candidate sets (m, q)."""
-        found, start = [], 0
-        for bags in self._stream.bag_chunks():
-            found.append(bag_digests(bags, candidates[start : start + len(bags)]))
-            start += len(bags)
-        return np.concatenate(found)
+        return self._stream.map_datasets(_digests)
+
+
+def _digests(dataset: MIPLDataset) -> NDArray[np.uint64]:
+    return bag_digests(dataset.bags, dataset.candidates)
 
 
 class _InFile(NamedTuple):

@@ -13,6 +13,7 @@ from mipl.cli.output import working
 if TYPE_CHECKING:
     from mipl.base import MIPLClassifier
     from mipl.dataset import MIPLDataset
+    from mipl.scanning.scan import Scan
 
 __all__ = ["DEFAULT_METHOD", "MethodOption", "ParamOption", "fit_method"]
 
@@ -28,9 +29,9 @@ ParamOption = Annotated[
 
 
 def fit_method(
-    dataset: MIPLDataset, method: str, params: list[str] | None, quiet: bool
+    dataset: MIPLDataset | Scan, method: str, params: list[str] | None, quiet: bool, client: Any = None
 ) -> tuple[MIPLClassifier, float]:
-    """Build the method and fit it; give the model and the seconds it took."""
+    """Build the method and fit it, on a cluster if there is a client; give the model and the seconds it took."""
     from mipl.registry import make
 
     model = make(method, **parse_assignments(params))
@@ -40,7 +41,7 @@ def fit_method(
         shown.set_params(verbose=not quiet)
     start = time.perf_counter()
     with working(f"fitting {model.name} on {len(dataset):,} bags", quiet or has_progress):
-        model.fit(dataset)
+        model.fit(dataset, **({} if client is None else {"client": client}))
     if has_progress:
         shown.set_params(verbose=False)
     return model, time.perf_counter() - start

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mipl.cli.answers import InstancesOption, ModelArgument, RawOption, hand_over
+from mipl.cli.cluster import SchedulerOption, cluster_client
 from mipl.cli.files import FilesArgument, Reading, reads_files
 from mipl.cli.output import JsonOption, QuietOption, print_json, say, working
 
@@ -46,6 +47,7 @@ def predict(
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", min=1, help="Processes that predict at once, where --out is a folder.")
     ] = 1,
+    scheduler: SchedulerOption = None,
     raw: RawOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -62,10 +64,12 @@ def predict(
         check_table_path(instances)
     if jobs > 1 and not into_folder:
         raise ParameterError("--jobs is for many files: give --out a folder, such as --out answers/")
+    if scheduler is not None and (jobs > 1 or not into_folder):
+        raise ParameterError("--scheduler is for many files, without --jobs: give --out a folder, such as answers/")
     if into_folder:
         if instances is not None:
             raise ParameterError("--instances goes with a single file as --out, not with a folder")
-        _predict_folder(model, file, reading, Path(str(out)), chunk, jobs, json, quiet, raw)
+        _predict_folder(model, file, reading, Path(str(out)), chunk, (jobs, scheduler), json, quiet, raw)
         return
     if out is not None:
         check_table_path(out)
@@ -114,18 +118,19 @@ def _predict_folder(
     reading: Reading,
     folder: Path,
     chunk: int | None,
-    jobs: int,
+    where: tuple[int, str | None],
     json: bool,
     quiet: bool,
     raw: bool,
 ) -> None:
-    """One file of answers per file of bags."""
+    """One file of answers per file of bags, by so many processes here or by the cluster at an address."""
     from mipl import prediction
 
     how = prediction.Reading(reading.columns(), reading.images(), chunk, raw)
-    with working("predicting", quiet or json):
+    jobs, scheduler = where
+    with cluster_client(scheduler) as client, working("predicting", quiet or json):
         found = prediction.predict_to_folder(
-            model, files, folder, how, jobs, lambda done: _say_done(done, quiet or json)
+            model, files, folder, how, jobs, lambda done: _say_done(done, quiet or json), client
         )
     if json:
         print_json([asdict(done) for done in found])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
@@ -44,12 +46,18 @@ class Scan(BagStream):
         Which bags are meant.
     features : tuple of str, default=None
         The features that were selected; None for all.
+    client : distributed.Client, default=None
+        Of the cluster whose workers read the chunks, see `on`; None for this process. It does not travel with a
+        pickled scan.
     """
 
-    def __init__(self, source: Source, selection: Selection, features: tuple[str, ...] | None = None) -> None:
+    def __init__(
+        self, source: Source, selection: Selection, features: tuple[str, ...] | None = None, client: Any = None
+    ) -> None:
         self._source = source
         self._selection = selection
         self._features = features
+        self.client = client
 
     @cached_property
     def _layout(self) -> Layout:
@@ -185,6 +193,28 @@ class Scan(BagStream):
             start = stop
         return found
 
+    def chunk_blocks(self) -> list[ScanBlock]:
+        """All bags in blocks of about the size of a chunk."""
+        return self.blocks(self._most(None, None))
+
+    def on(self, client: Any) -> Scan:
+        """The same bags, whose chunks are read and worked on by the workers of a Dask cluster.
+
+        Whatever a model answers for this scan is computed there: `predict`, `predict_proba`, `predict_instances`,
+        `resolve`, `score`, `mipl.explain`, `mipl.resolve` and `mipl.label_free_score`; `BagGP.fit` runs there too. The
+        workers must see the files under the same paths.
+
+        Parameters
+        ----------
+        client : distributed.Client
+            A client of the cluster; None for this process.
+        """
+        found = Scan(self._source, self._selection, self._features, client)
+        for name in ("_index", "n_instances", "_sizes"):  # what was read already
+            if name in vars(self):
+                vars(found)[name] = vars(self)[name]
+        return found
+
     def block(self, start: int, stop: int) -> ScanBlock:
         """The bags from one position to another, as `blocks` has them.
 
@@ -198,8 +228,12 @@ class Scan(BagStream):
         index = self._index
         rows = int(index.first[start]), int(index.first[stop - 1] + index.rows[stop - 1])
         count = round(float(self._sizes[start:stop].sum()))
-        parts, recipe = tuple(self._source.parts(*rows)), self._source.recipe(self._layout)
-        return ScanBlock(parts, recipe, self._selection, start, stop - start, count)
+        parts = (
+            part._replace(file=replace(part.file, path=os.path.abspath(part.file.path)))  # for any working directory
+            for part in self._source.parts(*rows)
+        )
+        recipe = self._source.recipe(self._layout)
+        return ScanBlock(tuple(parts), recipe, self._selection, start, stop - start, count)
 
     def take(self, bags: NDArray[np.int64]) -> MIPLDataset:
         """Some bags in memory, by their positions in ascending order.
@@ -251,7 +285,7 @@ class Scan(BagStream):
             Names or patterns of features, in the order that chunks are to have.
         """
         selected = self._layout.select([features] if isinstance(features, str) else features)
-        return Scan(self._source, self._selection, selected.feature_names)
+        return Scan(self._source, self._selection, selected.feature_names, self.client)
 
     def filter(self, condition: pc.Expression) -> Scan:
         """The bags that fulfil a condition on columns that belong to the whole bag.
@@ -267,7 +301,7 @@ class Scan(BagStream):
             raise ParameterError(
                 f"filter takes a pyarrow expression such as pc.field('year') > 2020, not {type(condition).__name__}"
             )
-        return Scan(self._source, self._selection.where(condition), self._features)
+        return Scan(self._source, self._selection.where(condition), self._features, self.client)
 
     def split(self, train_size: float = 0.5, seed: int = 0) -> tuple[Scan, Scan]:
         """Two scans, by a hash of the bag id and the seed: no file order, chunk size or other bag has a say.
@@ -283,8 +317,9 @@ class Scan(BagStream):
         """
         if isinstance(train_size, bool) or not isinstance(train_size, Real) or not 0 < train_size < 1:
             raise ParameterError(f"train_size={train_size!r}; the split of a scan takes a share in (0, 1)")
-        first, second = self._selection.split(float(train_size), _seed(seed))
-        return Scan(self._source, first, self._features), Scan(self._source, second, self._features)
+        sides = self._selection.split(float(train_size), _seed(seed))
+        first, second = (Scan(self._source, side, self._features, self.client) for side in sides)
+        return first, second
 
     def sample(self, n: int, seed: int = 0) -> MIPLDataset:
         """Draw n bags at random, in random order, into memory: those with the smallest hashes of id and seed.

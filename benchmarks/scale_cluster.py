@@ -1,0 +1,133 @@
+"""A Dask cluster of real processes on this machine, and the bytes that a step of a fit moves on it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from threadpoolctl import threadpool_limits
+
+from mipl.baggp.blocks import Block, Blocks, Column, divide
+from mipl.baggp.likelihood import LabelPrior, likelihood_statistics
+from mipl.baggp.on_dask import OnDask
+
+
+@contextmanager
+def one_process() -> Iterator[None]:
+    """One thread, as a worker has."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def workers(n: int) -> Iterator[Any]:
+    """A client of n workers of one thread, each a process; replicas stay, so that they can be counted."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    with dask.config.set({"distributed.scheduler.active-memory-manager.start": False}):
+        cluster = LocalCluster(
+            n_workers=n, threads_per_worker=1, dashboard_address=":0", memory_limit=0, host="127.0.0.1"
+        )
+        with cluster, Client(cluster, set_as_default=False) as client:
+            client.run(_import)  # starting is not what is measured
+            yield client
+
+
+def _import() -> None:
+    import mipl.baggp.estimator  # noqa: F401
+
+
+class Moved(NamedTuple):
+    """Bytes between processes in a step: as the workers counted them, and by the formula."""
+
+    measured: int
+    formula: int
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.measured:,} bytes, by the formula {self.formula:,}: {self.words}"
+
+
+def moved_per_step(client: Any, n: int, rank: int, q: int, bag_size: int = 10) -> Moved:
+    """Take one step of the bag likelihood on random features of n instances, and count.
+
+    A worker sends the parameters (R, q + 1) to each of the others that has bags, a sum is a number and a gradient of
+    that shape, and those sums that the tree adds up on another worker travel to it; the last one goes to the client.
+    All are in double precision.
+    """
+    m = n // bag_size
+    parts = divide(n, np.zeros(m, dtype=np.int64))
+    place = _Recording(client)
+    sizes = Column.of([[len(part.bags) for part in run] for run in parts])
+    features = place.map(_random_block, [sizes], {"rank": rank, "bag_size": bag_size})
+    blocks = Blocks(place, features, parts)
+    candidates = torch.zeros(m, q, dtype=torch.bool)
+    candidates[:, :2] = True
+    priors = blocks.map(LabelPrior.of, blocks.rows(candidates.double() / 2), blocks.rows(candidates))
+    place.fetch(blocks.map(_number, priors))
+    weights, bias = torch.zeros(rank, q + 1, dtype=torch.float64), torch.zeros(q + 1, dtype=torch.float64)
+    given = {"weights": weights, "bias": bias, "log_kappa": 0.0, "hold_prior": False}
+    blocks.total(likelihood_statistics, features, priors, **given)  # the first step brings the priors to the features
+    before = _sent(client)
+    place.kept.clear()  # from here on: the parameters, the sums of runs and the nodes of the tree
+    blocks.total(likelihood_statistics, features, priors, **given)
+    measured = _sent(client) - before
+    copies = [len(found) - 1 for found in client.who_has(place.kept).values()]
+    number = rank * (q + 1) * 8
+    formula = (sum(copies) + 1) * number
+    words = f"{sum(copies)} copies of (R, q + 1) between workers and one to the client, of {number:,} bytes each"
+    return Moved(measured, formula, words)
+
+
+class _Recording(OnDask):
+    """Keeps the futures of a step, so that it can be asked where they are."""
+
+    def __init__(self, client: Any) -> None:
+        super().__init__(_Keeping(client, self))
+        self.kept: list[Any] = []
+
+
+class _Keeping:
+    """A client that notes what is submitted."""
+
+    def __init__(self, client: Any, owner: _Recording) -> None:
+        self._client, self._owner = client, owner
+
+    def submit(self, *args: Any, **options: Any) -> Any:
+        found = self._client.submit(*args, **options)
+        self._owner.kept.append(found)
+        return found
+
+    def map(self, *args: Any, **options: Any) -> Any:
+        found = self._client.map(*args, **options)
+        self._owner.kept.extend(found)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+
+def _random_block(m: int, rank: int, bag_size: int) -> Block:
+    offsets = torch.arange(0, m * bag_size + 1, bag_size)
+    features = torch.randn(m * bag_size, rank, generator=torch.Generator().manual_seed(m))
+    return Block(features, features.view(m, bag_size, rank).sum(dim=1), offsets)
+
+
+def _number(_: Any) -> int:
+    return 0
+
+
+def _sent(client: Any) -> int:
+    """Bytes that all workers have sent so far, to each other and by the scheduler to the client."""
+    return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())

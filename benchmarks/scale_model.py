@@ -1,0 +1,299 @@
+"""How long BagGP takes on a cluster, and what it needs: a cost model from constants that are measured here.
+
+A fit is a list of steps. In each, every worker goes through its blocks, and the client waits for the slowest one. One
+run fits bags in this process with one thread, notes what every step costs per instance and how often it is taken, what
+the client does itself, and what a task costs on an empty cluster. Then steps are drawn one by one: tasks of a random
+length (the spread is measured), workers that stall, workers that die and whose blocks are computed anew by the others.
+
+With `--check`, the same bags are fitted on one and on two workers, and the model must agree within 15 %.
+
+Run: python benchmarks/scale_model.py                          # the table of docs/scale.md
+     python benchmarks/scale_model.py --check
+     python benchmarks/scale_model.py --check --size 20000 --landmarks 200
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from measure import print_table
+from scale import BAG_SIZE, N_CLASSES, N_FEATURES, model, scanned
+from scale_cluster import one_process, workers
+
+from mipl.baggp import estimator
+from mipl.baggp.blocks import Column
+from mipl.baggp.constants import RUN_INSTANCES, SUM_FAN_IN
+from mipl.baggp.on_dask import OnDask
+from mipl.baggp.places import Local
+from mipl.baggp.sources import InFiles
+
+#: (m, q) arrays in double precision that the client holds at once: priors, posteriors and evidence of both experts at
+#: both variances and of held-out bags, and what is under way.
+CLIENT_ARRAYS = 12
+#: Of a cluster that we do not have: bytes per second of a link, seconds of a message, deaths per worker and hour, the
+#: share of tasks that stall and for how many times as long, and seconds until a death is noticed.
+BANDWIDTH, LATENCY, DEATHS, STALLS, STALL, NOTICE = 1.0e9, 5e-4, 1e-3, 1e-3, 5.0, 30.0
+GOAL = 0.15
+
+
+class Step(NamedTuple):
+    """What all steps of one function cost: how often, seconds per instance, bytes per bag that the client sends."""
+
+    calls: int
+    seconds: float
+    bag_bytes: float
+    summed: bool
+
+
+class Constants(NamedTuple):
+    """What was measured.
+
+    Attributes
+    ----------
+    steps : steps by the name of their function
+    fetched : bytes per bag that the client fetches in all
+    client : seconds of the client's own work that do not depend on the bags, and those per bag
+    spread : standard deviation of the logarithm of a task's time
+    per_task : seconds of scheduler and client per task
+    rank : number of features R
+    """
+
+    steps: dict[str, Step]
+    fetched: float
+    client: tuple[float, float]
+    spread: float
+    per_task: float
+    rank: int
+
+
+class Timed(Local):
+    """Blocks in this process, with notes of what every step takes."""
+
+    def __init__(self, n_threads: int = 1, scratch: Any = None) -> None:
+        super().__init__(1, scratch)
+        self.notes: list[tuple[str, float, float, bool]] = []
+        self.inside = self.fetched = 0.0
+        self._working = False
+
+    def map(self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]) -> Column:
+        """As `Local.map`."""
+        return self._noted(super().map, function, columns, shared, False)
+
+    def total(self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]) -> Any:
+        """As `Local.total`."""
+        return self._noted(super().total, function, columns, shared, True)
+
+    def fetch(self, column: Column) -> list[Any]:
+        """As `Local.fetch`; what the fit itself fetches would come over the client's link."""
+        found = super().fetch(column)
+        if not self._working:
+            self.fetched += sum(value.nbytes for value in found if isinstance(value, torch.Tensor))
+        return found
+
+    def _noted(self, call: Any, function: Any, columns: Sequence[Column], shared: dict[str, Any], summed: bool) -> Any:
+        self._working = True
+        start = time.process_time()
+        found = call(function, columns, shared)
+        seconds = time.process_time() - start
+        self._working = False
+        self.inside += seconds
+        # What lies in this process as pieces of a tensor would be sent.
+        sent = sum(
+            values[i].nbytes
+            for column in columns[1:]
+            for values, picks in zip(column.runs, column.picks, strict=True)
+            for i in picks
+            if isinstance(values[i], torch.Tensor) and values[i].dtype == torch.float64 and values[i]._is_view()
+        )
+        self.notes.append((function.__name__, seconds, float(sent), summed))
+        return found
+
+
+def measure_fit(scan: Any, n: int, n_landmarks: int) -> tuple[dict[str, Step], float, float, float]:
+    """Steps of a fit, bytes per bag that were fetched, seconds of the client's own work, and seconds in all."""
+    places: list[Timed] = []
+
+    def place(n_threads: int = 1, scratch: Any = None) -> Timed:
+        places.append(Timed(n_threads, scratch))
+        return places[-1]
+
+    kept, estimator.Local = estimator.Local, place  # type: ignore[assignment,misc]
+    digests, spent = InFiles.digests, 0.0
+
+    def timed_digests(files: InFiles, candidates: Any) -> Any:
+        nonlocal spent
+        began = time.process_time()
+        result = digests(files, candidates)
+        spent = time.process_time() - began
+        return result
+
+    InFiles.digests = timed_digests  # type: ignore[method-assign]
+    try:
+        with one_process():
+            start = time.process_time()  # with one thread that is the time of a machine that does nothing else
+            model(n_landmarks, cross_fit=2).fit(scan)
+            seconds = time.process_time() - start
+    finally:
+        estimator.Local, InFiles.digests = kept, digests  # type: ignore[misc,method-assign]
+    steps = {"digests": Step(1, spent / n, 0.0, False)}  # a cluster does that too, not the client
+    for name, took, sent, summed in places[0].notes:
+        old = steps.get(name, Step(0, 0.0, 0.0, summed))
+        steps[name] = Step(
+            old.calls + 1, old.seconds + took / n, old.bag_bytes + sent / (n / BAG_SIZE), summed or old.summed
+        )
+    return steps, places[0].fetched / (n / BAG_SIZE), seconds - places[0].inside - spent, seconds
+
+
+def measure_overhead(client: Any, runs: int = 20, steps: int = 20) -> float:
+    """Seconds per task of steps that do nothing."""
+    place = OnDask(client)
+    column = Column.of([[0]] * runs)
+    place.total(_nothing, [column], {})
+    start = time.process_time()  # client and scheduler are this process, and what they do is done one by one
+    for _ in range(steps):
+        place.total(_nothing, [column], {})
+    return (time.process_time() - start) / (steps * _tasks(runs))
+
+
+def _nothing(_: int) -> tuple[torch.Tensor, ...]:
+    return (torch.zeros(1),)
+
+
+def _tasks(runs: int) -> int:
+    """Tasks of a step that is summed: one per run, and the tree's."""
+    count, level = runs, runs
+    while level > 1:
+        level = -(-level // SUM_FAN_IN)
+        count += level
+    return count
+
+
+def constants(n: int, n_landmarks: int) -> tuple[Constants, float]:
+    """Everything that is measured, and the seconds of the fit in one process."""
+    with scanned(n) as scan:
+        steps, fetched, own, seconds = measure_fit(scan, n, n_landmarks)
+    with scanned(n // 4) as scan:
+        small = measure_fit(scan, n // 4, n_landmarks)[2]
+    per_bag = max(0.0, (own - small) / (0.75 * n / BAG_SIZE))
+    with workers(1) as client:
+        per_task = measure_overhead(client)
+    fixed = max(0.0, own - per_bag * n / BAG_SIZE)
+    found = Constants(steps, fetched, (fixed, per_bag), _spread(n_landmarks // 2), per_task, max(1, n_landmarks // 2))
+    return found, seconds
+
+
+def _spread(rank: int, repeats: int = 40) -> float:
+    """How much the time of one and the same task varies."""
+    features = torch.randn(8192, rank)
+    weights = torch.randn(rank, N_CLASSES + 1)
+    times = []
+    with one_process():
+        for _ in range(repeats):
+            start = time.process_time()
+            features @ weights
+            times.append(time.process_time() - start)
+    middle = np.sort(np.log(times))[repeats // 10 : -repeats // 10]
+    return float(middle.std())
+
+
+# -------------------------------------------------------------------- simulation
+
+
+class Predicted(NamedTuple):
+    """Seconds of a fit, those of the client in it, and bytes per worker, of the client and over the client's link."""
+
+    seconds: float
+    client_seconds: float
+    worker_bytes: float
+    client_bytes: float
+    link_bytes: float
+
+
+def simulate(n: float, n_workers: int, found: Constants, rng: np.random.Generator, local: bool = False) -> Predicted:
+    """Draw a fit of n instances step by step; `local` is the machine of the measurement: nothing stalls or dies."""
+    runs, m = max(1, round(n / RUN_INSTANCES)), n / BAG_SIZE
+    each = -(-runs // n_workers)
+    parameter_bytes = found.rank * (N_CLASSES + 1) * 8
+    bandwidth = 4 * BANDWIDTH if local else BANDWIDTH
+    client = found.client[0] + found.client[1] * m
+    link = found.fetched * m
+    seconds = client + link / bandwidth
+    features = sum(found.steps[name].seconds for name in ("_block", "_rotate", "leave_out_factors"))
+    for step in found.steps.values():
+        per_run = step.seconds / step.calls * n / runs
+        tasks = _tasks(runs) if step.summed else runs
+        moved = step.bag_bytes / step.calls * m
+        # Workers compute while the scheduler is busy with the tasks of others; the longer of the two counts.
+        busy = tasks * found.per_task + moved / bandwidth
+        spread = math.ceil(math.log2(max(n_workers, 2))) * parameter_bytes / bandwidth
+        levels = math.ceil(math.log(max(runs, 2), SUM_FAN_IN)) if step.summed else 0
+        wait = spread + levels * (LATENCY + SUM_FAN_IN * parameter_bytes / bandwidth)
+        link += moved + parameter_bytes * (1 + step.summed) * step.calls
+        for _ in range(step.calls):
+            # Sums of many log-normal times are nearly normal.
+            own = rng.normal(each, found.spread * math.sqrt(each), n_workers)
+            if not local:
+                own += STALL * rng.binomial(each, STALLS, n_workers)
+            took = (max(per_run * own.max(), busy) if n_workers > 1 else per_run * own[0] + busy) + wait
+            died = 0 if local else rng.poisson(DEATHS / 3600 * n_workers * took)
+            if died and n_workers > 1:
+                again = -(-each // (n_workers - 1))
+                took += died * (NOTICE + again * features * n / runs)
+            seconds += took
+    worker = 4 * found.rank * (n + m) / n_workers
+    return Predicted(seconds, client, 2.5 * worker, CLIENT_ARRAYS * 8 * m * N_CLASSES, link)
+
+
+def check(found: Constants, alone: float, n: int, n_landmarks: int, rng: np.random.Generator) -> None:
+    """Compare with fits on one and two workers."""
+    rows = [("one process", alone, alone, 0.0, "")]
+    with scanned(n) as scan:
+        for n_workers in (1, 2):
+            with workers(n_workers) as client:
+                start = time.perf_counter()
+                model(n_landmarks, cross_fit=2).fit(scan, client=client)
+                measured = time.perf_counter() - start
+            predicted = simulate(n, n_workers, found, rng, local=True).seconds
+            error = predicted / measured - 1
+            rows.append((f"{n_workers} worker(s)", measured, predicted, error, f"within ±{GOAL:.0%}"))
+    print_table(f"{n:,} instances", ("where", "measured s", "predicted s", "error", "goal"), rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", type=int, default=150_000, help="instances of the measurement (default: %(default)s)")
+    parser.add_argument("--landmarks", type=int, default=2000, help="landmarks of the model (default: %(default)s)")
+    parser.add_argument("--check", action="store_true", help="compare with fits on one and two workers")
+    given = parser.parse_args()
+    rng = np.random.default_rng(0)
+    found, alone = constants(given.size, given.landmarks)
+    work = sorted(found.steps.items(), key=lambda item: -item[1].seconds)[:8]
+    print_table(
+        f"measured: {alone:.1f} s for {given.size:,} instances; client {found.client[0]:.2f} s + "
+        f"{1e6 * found.client[1]:.2f} µs per bag; {1e3 * found.per_task:.2f} ms per task; spread {found.spread:.2f}",
+        ("step", "calls", "µs / instance"),
+        [(name.strip("_"), step.calls, 1e6 * step.seconds) for name, step in work],
+    )
+    if given.check:
+        check(found, alone, given.size, given.landmarks, rng)
+    rows = []
+    for n in (1e8, 1e9):
+        for n_workers in (10, 100, 1000):
+            p = simulate(n, n_workers, found, rng)
+            gib = [each / 2**30 for each in (p.worker_bytes, p.client_bytes, p.link_bytes)]
+            rows.append((f"{n:.0e}", n_workers, p.seconds / 3600, p.client_seconds / 3600, *gib))
+    print_table(
+        f"predicted, {N_FEATURES} features, {N_CLASSES} classes, rank {found.rank}",
+        ("instances", "workers", "hours", "of these client", "GiB / worker", "GiB client", "GiB over its link"),
+        rows,
+    )
+
+
+if __name__ == "__main__":
+    main()

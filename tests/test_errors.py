@@ -247,7 +247,11 @@ FILES: dict[str, tuple[str, object, str]] = {
     "npz without arrays": ("x.npz", {"instances": np.ones((1, 1))}, r"has no array 'offsets'; it has \['instances'\]"),
     "mat without data": ("x.mat", {"X": np.ones(3)}, r"has no variable 'data'; it has \['X'\]"),
     "mat that is a split": ("x.mat", {"trainIndex": [1], "testIndex": [2]}, r"it is a split"),
-    "mat without cells": ("x.mat", {"data": np.ones((2, 2))}, r"'data' is float64 \(2, 2\); it must be a cell matrix"),
+    "mat without cells": (
+        "x.mat",
+        {"data": np.ones((2, 2))},
+        r"'data' is no cell matrix; it must have one row per bag",
+    ),
     "Parquet without columns": ("x.parquet", {"bag_id": [1]}, r"no feature columns beside \['bag_id'\]"),
     "Parquet ragged": (
         "x.parquet",

@@ -26,7 +26,7 @@ def test_held_out_evidence_is_that_of_a_fit_to_the_other_bags_alone() -> None:
     data = low_rank_of(X, ds.bags.offsets, kernel_map, folds, instances=200)
     assert len(data.blocks.parts) > 2
     order = data.blocks.bags
-    found = held_out_evidence(data, known[order], SIGNAL_VARIANCES[1], None)
+    found = held_out_evidence(data, known[order], torch.tensor(ds.candidates)[order], SIGNAL_VARIANCES[1], None)
     inside = np.isin(folds, [2, 3])
     others = ds[~inside]
     features = data.kernel_map(torch.tensor(others.bags.instances).double())

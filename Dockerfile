@@ -1,11 +1,11 @@
-# docker build -t mipl . && docker run --rm -v "$PWD/demo:/work/demo" mipl
+# docker build -t mipl . && docker run --rm -v "$PWD/demo:/home/mipl/demo" mipl
 FROM python:3.11-slim
 WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
-# The CPU build of PyTorch: the default index would bring the CUDA stack.
-RUN pip install --no-cache-dir --constraint constraints.txt --index-url https://download.pytorch.org/whl/cpu torch
+# PIP_INDEX_URL as a build argument takes the CPU build of PyTorch from an index that has it; the default brings CUDA.
+ARG PIP_INDEX_URL
 RUN pip install --no-cache-dir --constraint constraints.txt ".[excel]"
-WORKDIR /work
+WORKDIR /home/mipl
 ENTRYPOINT ["mipl"]
 CMD ["demo"]

@@ -133,7 +133,7 @@ class BagGP(ClusterClassifier):
     background_ : int or None
         The column of the background class.
     posterior_ : (m, q) array
-        Posterior of the training bags' labels: the geometric mean of what models fitted without the bag say of it and
+        Posterior of the training bags' labels: a geometric mean of what models fitted without the bag say of it and
         what the model fitted to all bags says, which is as accurate as the latter and nearly as honest as the former.
         Bags of weight zero are left out.
     outside_ : (m,) array

@@ -90,8 +90,8 @@ def training_posterior(model: BagModel, blocks: Blocks, held_out: HeldOut, log_p
 def blend(unseen: Tensor, seen: Tensor, log_prior: Tensor, weight: Tensor | None = None) -> Tensor:
     r"""Posterior (m, q) of bags by a geometric mean of the answers of models that have not and that have seen them.
 
-    A model that has seen the bag is more often right, but also echoes the bag's candidate set. How much is echo shows in
-    the label-free scores S of both: since a score grows with the square of the log odds, these are to be believed by
+    A model that has seen the bag is more often right, but also echoes its candidate set. How much is echo shows in the
+    label-free scores S of both: since a score grows with the square of the log odds, these are to be believed by
     :math:`\sqrt{S_\text{unseen} / S_\text{seen}}`. The model that has seen the bag counts by half of that, and the one
     that has not by the rest. Bags count by their `weight` (m,), None for once.
     """

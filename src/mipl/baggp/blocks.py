@@ -206,6 +206,9 @@ def tree_sum(values: list[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
 
 
 def thin_product(features: Tensor, weights: Tensor) -> Tensor:
-    """Multiply features (n, R) by weights (R, k), k small; BLAS takes half the time on transposed chunks."""
+    """Multiply features (n, R) by weights (R, k), k small; BLAS takes half the time on transposed chunks.
+
+    The result lies in memory as its transpose (k, n).
+    """
     left = weights.T.contiguous()
-    return torch.cat([(left @ chunk.T).T for chunk in features.split(CHUNK_ROWS)])
+    return torch.cat([left @ chunk.T for chunk in features.split(CHUNK_ROWS)], dim=1).T

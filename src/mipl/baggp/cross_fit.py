@@ -14,11 +14,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mipl.baggp.blocks import Blocks, add_up
+from mipl.baggp.blocks import Blocks
 from mipl.baggp.candidate_noise import trusted_sets
 from mipl.baggp.constants import SIGNAL_VARIANCES
 from mipl.baggp.likelihood import fit_bag_likelihood
-from mipl.baggp.low_rank import LowRank, Spectrum
+from mipl.baggp.low_rank import LowRank, gram
 from mipl.baggp.model import Expert
 from mipl.baggp.regression import fit_bag_regression
 
@@ -73,10 +73,10 @@ def held_out_evidence(
     worse than that to all bags that the latter would be trusted too little.
 
     The variance of the regression function is that of the fit to all bags. The Gram matrix of a part of the bags is not
-    diagonal as that of all bags is: the regression solves in its own basis, the likelihood does without. With `joined`
-    the blocks of each fit are joined first.
+    diagonal as that of all bags is: the regression solves with it as it is, the likelihood does with its diagonal. With
+    `joined` the blocks of each fit are joined first.
     """
-    blocks, gram = data.blocks, torch.diag(data.spectrum.values)
+    blocks = data.blocks
     order = np.argsort(blocks.bags)
     result = HeldOut(*(torch.empty_like(log_prior) for _ in range(2)))
     at_a_time = 1 if signal_variance == SIGNAL_VARIANCES[0] else 2
@@ -85,9 +85,9 @@ def held_out_evidence(
         kept, left_out = blocks.without(folds), blocks.only(folds)
         if joined:
             kept = kept.joined()
-        own = gram - add_up((data.fold_grams[fold],) for fold in folds)[0]
+        own = torch.diag(data.spectrum) - left_out.total(gram, left_out.features)[0]
         known = log_prior[_positions(order, kept)]
-        regression = fit_bag_regression(kept, Spectrum.of(own), known, background, [signal_variance])
+        regression = fit_bag_regression(kept, own, known, background, [signal_variance])
         diagonal = own.diagonal().clamp(min=0)
         candidates = trusted_sets(known, sets[_positions(order, kept)], regression.posterior) > -torch.inf
         likelihood = fit_bag_likelihood(kept, diagonal, regression.posterior, candidates, kappa, background)

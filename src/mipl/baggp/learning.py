@@ -70,7 +70,7 @@ def learn(
         Join the blocks for each fit, which pays where they are small.
     """
     blocks = data.blocks.joined() if joined else data.blocks
-    device = data.spectrum.values.device
+    device = data.spectrum.device
     known = np.where(supervision.candidates, 0.0, -np.inf)
     noise = expected_noise() if isinstance(candidate_noise, str) else float(candidate_noise)
     log_prior = torch.tensor(noisy_log_prior(known, noise), device=device)
@@ -86,7 +86,7 @@ def learn(
         regression = fit_bag_regression(blocks, data.spectrum, log_prior, background)
     sets = torch.tensor(supervision.candidates, device=device)
     candidates = trusted_sets(log_prior, sets, regression.posterior) > -torch.inf
-    likelihood = fit_bag_likelihood(blocks, data.spectrum.values, regression.posterior, candidates, kappa, background)
+    likelihood = fit_bag_likelihood(blocks, data.spectrum, regression.posterior, candidates, kappa, background)
     model = BagModel(regression.expert, likelihood, default_stacking())
     if not cross_fit:
         return Learned(model, regression.posterior, strength, noise)

@@ -58,7 +58,8 @@ def fit_vote_strength(
             torch.as_tensor(noisy_log_prior(vote_log_prior(weights, math.exp(x[0])), noise)), dim=1
         )
         penalty = VOTE_STRENGTH_PRECISION * (x[0] - mode[0]) ** 2 + SCALE_PRECISION * (x[1] - mode[1]) ** 2
-        return 0.5 * penalty - float(weigh(torch.logsumexp(prior + log_p, dim=1), sample_weight).sum())
+        loss: float = 0.5 * penalty - float(weigh(torch.logsumexp(prior + log_p, dim=1), sample_weight).sum())
+        return loss
 
     mode = np.log([PRIOR_VOTE_STRENGTH, PRIOR_SCALE])
     return math.exp(minimize(objective, mode, method="Nelder-Mead").x[0])

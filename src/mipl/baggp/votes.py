@@ -4,7 +4,7 @@ With votes :math:`v_{bc}` the prior of a bag's label is :math:`\pi_{bc} \propto 
 strength :math:`\tau` is found without labels: it is the one under which the labels that the votes favour are those that
 the instances of the bag favour, as told by bag regression from the candidate sets alone,
 
-.. math:: \hat\tau = \arg\max_\tau \sum_b \log \sum_c \pi_{bc}(\tau)\, \hat p_{bc}.
+.. math:: \hat\tau = \operatorname{argmax}_\tau \sum_b \log \sum_c \pi_{bc}(\tau)\, \hat p_{bc}.
 """
 
 from __future__ import annotations

@@ -345,7 +345,8 @@ def augment_candidates(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 def uniform_weights(mask: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Spread one unit of weight evenly over each row's candidates (m, q)."""
-    return mask / mask.sum(axis=1, keepdims=True)
+    weights: NDArray[np.float64] = mask / mask.sum(axis=1, keepdims=True)
+    return weights
 
 
 def is_label_vector(y: Any, classes: NDArray[Any]) -> bool:

@@ -366,7 +366,7 @@ class BagGP(ClusterClassifier):
             return self._among(bags, candidates)
         place = {digest: i for i, digest in enumerate(self.bag_digests_.tolist())}
         trained = np.array([place.get(digest, -1) for digest in bag_digests(bags, candidates).tolist()])
-        known = self.posterior_[trained]
+        known: NDArray[np.floating[Any]] = self.posterior_[trained]
         if (trained >= 0).all():
             return known
         return np.where((trained >= 0)[:, None], known, self._among(bags, candidates))
@@ -376,7 +376,8 @@ class BagGP(ClusterClassifier):
         if self.candidate_noise_ == 0:
             return super()._resolve(bags, candidates)
         log_prior = noisy_log_prior(np.where(candidates, 0.0, -np.inf), self.candidate_noise_)
-        return softmax(np.log(self._predict_proba(bags)) + log_prior, axis=1)
+        posterior: NDArray[np.floating[Any]] = softmax(np.log(self._predict_proba(bags)) + log_prior, axis=1)
+        return posterior
 
     def label_order(self, bags: Any, posterior: NDArray[np.float64]) -> LabelOrder:
         """Order bags by what a person's answer would tell about the labels of all of them, see `mipl.labelling`.

@@ -83,7 +83,8 @@ class OnDask:
                     for i in range(0, len(sums), SUM_FAN_IN)
                 ]
             self._futures.update(sums)
-        return self._gather(sums)[0]
+        total: tuple[Tensor, ...] = self._gather(sums)[0]
+        return total
 
     def join(self, function: Callable[[list[Any]], Any], column: Column) -> Column:
         """Call a function with the list of all entries of a run."""

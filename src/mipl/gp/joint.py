@@ -130,4 +130,5 @@ def _dense_root(S: Tensor) -> Tensor:
 
 def _symmetric_root(S: Tensor) -> Tensor:
     values, vectors = torch.linalg.eigh(S)
-    return vectors * values.clamp(min=0).sqrt()[:, None, :]
+    root: Tensor = vectors * values.clamp(min=0).sqrt()[:, None, :]
+    return root

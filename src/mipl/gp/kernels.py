@@ -82,7 +82,8 @@ def cross_kernel(kernel: Kernel, A: Tensor, B: Tensor) -> Tensor:
     if is_scaled_matern(kernel):
         centre = B.mean(0)
         return _evaluate(kernel, distances(A - centre, B - centre).to(A.dtype))[0]
-    return kernel(A, B).to_dense()
+    dense: Tensor = kernel(A, B).to_dense()
+    return dense
 
 
 def kernel_matrix(kernel: Kernel, X: Tensor, memory_budget: float, *, derivatives: bool = True) -> KernelMatrix:
@@ -123,12 +124,14 @@ class KernelMatrix:
     @torch.no_grad()
     def _compute(self, rows: slice, columns: slice) -> Tensor:
         """K[rows, columns]."""
-        return self.kernel(self.X[rows], self.X[columns]).to_dense()
+        dense: Tensor = self.kernel(self.X[rows], self.X[columns]).to_dense()
+        return dense
 
     @torch.no_grad()
     def diagonal(self) -> Tensor:
         """The prior variances (n,)."""
-        return self.kernel(self.X, diag=True)
+        diagonal: Tensor = self.kernel(self.X, diag=True)
+        return diagonal
 
     def gradient(self, W: Tensor) -> Tensor:
         """Gradient (p,) of sum_ij W_ij K_ij by the kernel's `parameters`, for a symmetric W (n, n)."""
@@ -258,7 +261,8 @@ class MaternMatrix(KernelMatrix):
     @torch.no_grad()
     def diagonal(self) -> Tensor:
         """The prior variances (n,)."""
-        return self.kernel.outputscale.detach().to(self.X.dtype).expand(self.n)
+        diagonal: Tensor = self.kernel.outputscale.detach().to(self.X.dtype).expand(self.n)
+        return diagonal
 
     @torch.no_grad()
     def gradient(self, W: Tensor) -> Tensor:

@@ -165,4 +165,5 @@ def _inner(prior_root: Tensor, inverse_root: Tensor) -> Tensor:
     """S_c (C, k, k), so that F S_c F' is F F' less what is explained, for features F with `prior_root`."""
     explained = torch.linalg.solve_triangular(prior_root.double(), inverse_root.double(), upper=True)
     identity = torch.eye(len(prior_root), dtype=torch.float64, device=prior_root.device)
-    return (identity - explained @ explained.mT).to(prior_root.dtype)
+    inner: Tensor = (identity - explained @ explained.mT).to(prior_root.dtype)
+    return inner

@@ -388,7 +388,8 @@ class MIPLGP(MIPLClassifier):
         q = len(self.classes_)
         proba = self._probabilities(bags, q if self.normalize_over == "classes" else len(self.mean_))
         largest = bags.max(proba[:, :q])
-        return largest / largest.sum(axis=1, keepdims=True)
+        shares: NDArray[np.float64] = largest / largest.sum(axis=1, keepdims=True)
+        return shares
 
     def _predict_instances(self, bags: Bags) -> NDArray[np.float64]:
         proba = self._probabilities(bags, len(self.mean_))

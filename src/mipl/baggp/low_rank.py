@@ -16,6 +16,7 @@ from mipl.baggp.constants import CHUNK_ROWS
 from mipl.baggp.sources import Source
 from mipl.baggp.weights import weigh
 from mipl.gp.nystrom import KernelMap
+from mipl.progress import SILENT, Phases
 
 __all__ = ["LowRank", "Spectrum", "gram", "low_rank"]
 
@@ -62,7 +63,9 @@ class LowRank(NamedTuple):
     kernel_map: KernelMap
 
 
-def low_rank(rows: Blocks, kernel_map: KernelMap, front_end: BaseEstimator | None = None) -> LowRank:
+def low_rank(
+    rows: Blocks, kernel_map: KernelMap, front_end: BaseEstimator | None = None, progress: Phases = SILENT
+) -> LowRank:
     """Compute features of rows and rotate them, and the map, to a diagonal Gram matrix.
 
     Parameters
@@ -74,11 +77,16 @@ def low_rank(rows: Blocks, kernel_map: KernelMap, front_end: BaseEstimator | Non
         by piece.
     front_end : fitted transformer, default=None
         From raw instances to the space of the kernel; None where they are there already.
+    progress : Phases, default=SILENT
+        Told how far it is.
     """
     columns = [rows.features] if rows.weight is None else [rows.features, rows.rows(rows.weight)]
-    features = rows.map(_block, *columns, kernel_map=kernel_map, front_end=front_end)
-    blocks = replace(rows, features=features)
-    grams = {fold: _total_gram(blocks, fold) for fold in blocks.folds}
+    shared, n_runs = {"kernel_map": kernel_map, "front_end": front_end}, len(rows.parts)
+    features = rows.place.map(_block, columns, shared, progress.counting("features", 0, n_runs))
+    blocks, grams = replace(rows, features=features), {}
+    for i, fold in enumerate(blocks.folds):
+        progress("Gram matrix", i, len(blocks.folds))
+        grams[fold] = _total_gram(blocks, fold)
     values, vectors = torch.linalg.eigh(add_up((gram,) for gram in grams.values())[0])
     rotation = vectors.to(kernel_map.T.dtype)
     rotated = blocks.map(_rotate, features, rotation=rotation, in_place=rows.place.in_place)

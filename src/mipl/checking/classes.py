@@ -25,12 +25,16 @@ def check_classes(raw: RawBags, columns: Columns, unlabelled: Sequence[Any] | No
     if raw.candidates is None:
         if unlabelled is None:
             listed = ", ".join(map(repr, raw.column_names))
+            which = "say which one it is with candidates=NAME (--candidates NAME)"
+            where = "give a table with a row for each of them, table=FILE (--table FILE)"
             yield Problem(
                 "no candidates",
                 "error",
                 raw.where,
-                f"there is no column 'candidates' (the columns are {listed})",
-                "say which one it is with candidates=NAME (--candidates NAME); predict and explain need none",
+                f"there is no column 'candidates' (the columns are {listed})"
+                if listed
+                else "nothing says which labels are possible for the bags",
+                f"{which if listed else where}; predict and explain need no candidates",
             )
         return
     sets = possible_labels(raw)
@@ -42,7 +46,8 @@ def check_classes(raw: RawBags, columns: Columns, unlabelled: Sequence[Any] | No
             "bag without candidates",
             "warning",
             raw.where,
-            f"{len(empty)} of {len(sets)} bags have no candidates, so that any class may be theirs: {bags}{more}",
+            f"{len(empty)} of {len(sets)} bags {'have' if len(empty) > 1 else 'has'} no candidates, so that any class is "
+            f"possible: {bags}{more}",
             "give each the labels that are possible, or leave the bag out",
         )
     counts = Counter(label for labels in sets for label in set(labels))
@@ -111,7 +116,9 @@ def _unsplit(raw: RawBags, sep: str, found: list[str], severity: str) -> Problem
         "candidates not separated",
         severity,
         f"{raw.where}: {_bag_of(raw, found[0])}",
-        f"{len(found)} class names look like several: {shown}" if len(found) > 1 else f"{shown} looks like several classes",
+        f"{len(found)} class names look like several: {shown}"
+        if len(found) > 1
+        else f"{shown} looks like several classes",
         f"pass candidates_sep={sep!r} (--candidates-sep {sep!r})",
     )
 

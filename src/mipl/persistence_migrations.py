@@ -71,7 +71,7 @@ _ADDED = {_MIPLGP: {"seed_": "random_state"}}  # random_state was an integer, an
 #: Parameters that format 1 did not have, at the value that does what it did.
 _NEW_PARAMETERS: dict[str, dict[str, Any]] = {
     _MIPLGP: {"sampling": "marginal", "engine": "exact", "n_landmarks": 500},
-    _BAGGP: {"cross_fit": 0, "memory_budget": None, "candidate_noise": 0.0},
+    _BAGGP: {"cross_fit": 0, "memory_budget": None, "candidate_noise": 0.0, "verbose": False},
 }
 #: Fitted attributes that format 1 did not have, likewise.
 _NEW_ATTRIBUTES: dict[str, dict[str, Any]] = {

@@ -77,8 +77,17 @@ class Place(Protocol):
     #: Whether a block may be changed where it lies, because nobody will ever compute it anew.
     in_place: bool
 
-    def map(self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]) -> Column:
-        """Call a function with the entries of columns, block by block; the results stay where they were computed."""
+    def map(
+        self,
+        function: Callable[..., Any],
+        columns: Sequence[Column],
+        shared: dict[str, Any],
+        each: Callable[[int], None] | None = None,
+    ) -> Column:
+        """Call a function with the entries of columns, block by block; the results stay where they were computed.
+
+        Where the calls are made here and now, `each` hears from the calling thread how many runs are done.
+        """
 
     def total(
         self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]

@@ -35,7 +35,7 @@ instance carries with probability :math:`\rho`, the share of positives, and what
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -58,6 +58,7 @@ from mipl.baggp.constants import (
 from mipl.baggp.model import Expert
 from mipl.baggp.weights import weigh
 from mipl.lbfgs import minimize_lbfgs
+from mipl.progress import SILENT, Phases
 
 __all__ = ["LabelPrior", "fit_bag_likelihood", "likelihood_statistics"]
 
@@ -70,6 +71,7 @@ def fit_bag_likelihood(
     kappa: float | None = None,
     background: Tensor | None = None,
     stages: Sequence[Stage] = STAGES,
+    progress: Phases = SILENT,
 ) -> Expert:
     """Fit to blocks whose features have a nearly diagonal Gram matrix, the principal ones last.
 
@@ -90,6 +92,8 @@ def fit_bag_likelihood(
         The class that no instance carries.
     stages : sequence of Stage, default=STAGES
         What is done one after the other.
+    progress : Phases, default=SILENT
+        Told of every iteration.
     """
     q = prior.shape[1]
     log_kappa = math.log(math.sqrt(q) if kappa is None else kappa)
@@ -97,10 +101,13 @@ def fit_bag_likelihood(
     log_prior = torch.where(candidates, torch.log(prior.clamp(min=MIN_PRIOR)), -torch.inf)
     offset = torch.zeros(q, dtype=torch.float64, device=prior.device)
     weights = torch.zeros(len(gram_diagonal), q + 1, dtype=torch.float64, device=prior.device)
+    total, before = sum(stage.iterations for stage in stages), 0
     for stage in stages:
         now = torch.softmax(log_prior + offset, dim=1)
         priors = blocks.map(LabelPrior.of, blocks.rows(now), blocks.rows(candidates))
-        weights = _mode(blocks, priors, weights, bias, log_kappa, background, stage)
+        watch = progress.counting("bag likelihood", before, total)
+        weights = _mode(blocks, priors, weights, bias, log_kappa, background, stage, watch)
+        before += stage.iterations
         mode = Expert(
             coef=weights[:, :-1] - weights[:, -1:],
             intercept=bias[:-1] - bias[-1] + log_kappa,
@@ -148,6 +155,7 @@ def _mode(
     log_kappa: float,
     background: Tensor | None,
     stage: Stage,
+    each: Callable[[int], None],
 ) -> Tensor:
     """The most probable weights (R, q + 1) of a stage."""
     leading = math.ceil(stage.share * len(start))
@@ -163,7 +171,8 @@ def _mode(
         penalty = (weights * weights).sum() / (2 * stage.variance)
         return float(value + penalty), ((gradient + weights / stage.variance) * whitening).cpu().numpy()
 
-    found = minimize_lbfgs(whitened, (first / whitening).cpu().numpy(), max_iter=stage.iterations, tol=LBFGS_GRADIENT)
+    from_here = (first / whitening).cpu().numpy()
+    found = minimize_lbfgs(whitened, from_here, max_iter=stage.iterations, tol=LBFGS_GRADIENT, each=each)
     return torch.cat([start[:-leading], torch.from_numpy(found.point).to(start.device) * whitening])
 
 

@@ -16,6 +16,7 @@ from mipl.baggp.constants import CHUNK_ROWS, GRAM_STRIP
 from mipl.baggp.sources import Source
 from mipl.baggp.weights import weigh
 from mipl.gp.nystrom import KernelMap
+from mipl.progress import SILENT, Phases
 
 __all__ = ["LowRank", "Ridge", "gram", "low_rank"]
 
@@ -70,7 +71,9 @@ class LowRank(NamedTuple):
     kernel_map: KernelMap
 
 
-def low_rank(rows: Blocks, kernel_map: KernelMap, front_end: BaseEstimator | None = None) -> LowRank:
+def low_rank(
+    rows: Blocks, kernel_map: KernelMap, front_end: BaseEstimator | None = None, progress: Phases = SILENT
+) -> LowRank:
     """Compute features of rows and rotate them, and the map, to a diagonal Gram matrix.
 
     Parameters
@@ -82,9 +85,13 @@ def low_rank(rows: Blocks, kernel_map: KernelMap, front_end: BaseEstimator | Non
         by piece.
     front_end : fitted transformer, default=None
         From raw instances to the space of the kernel; None where they are there already.
+    progress : Phases, default=SILENT
+        Told how far it is.
     """
     columns = [rows.features] if rows.weight is None else [rows.features, rows.rows(rows.weight)]
-    features = rows.map(_block, *columns, kernel_map=kernel_map, front_end=front_end)
+    shared, n_runs = {"kernel_map": kernel_map, "front_end": front_end}, len(rows.parts)
+    features = rows.place.map(_block, columns, shared, progress.counting("features", 0, n_runs))
+    progress("Gram matrix", 0, 1)
     blocks = replace(rows, features=features)
     values, vectors = torch.linalg.eigh(*blocks.total(gram, features))
     rotation = vectors.to(kernel_map.T.dtype)

@@ -48,6 +48,7 @@ from mipl.baggp.low_rank import Ridge
 from mipl.baggp.model import Expert
 from mipl.baggp.platt import PlattScaling, fit_platt, score_moments
 from mipl.baggp.weights import mean_and_error, weigh, weighted_mean
+from mipl.progress import SILENT, Phases
 
 __all__ = ["BagRegression", "fit_bag_regression"]
 
@@ -75,13 +76,14 @@ def fit_bag_regression(
     log_prior: Tensor,
     background: Tensor | None = None,
     variances: Sequence[float] = SIGNAL_VARIANCES,
+    progress: Phases = SILENT,
 ) -> BagRegression:
     """Fit to blocks with this Gram matrix, (R, R) or its diagonal (R,), and to what is known of labels (m, q).
 
     The best of the `variances` is taken. These are in ascending order; a larger one must be clearly better than those
     before it.
     """
-    best, *others = (_fit(blocks, gram, log_prior, background, variance) for variance in variances)
+    best, *others = (_fit(blocks, gram, log_prior, background, variance, progress) for variance in variances)
     for other in others:
         gain = _best_tempered(other, log_prior, blocks.weight) - _best_tempered(best, log_prior, blocks.weight)
         mean, error = mean_and_error(gain, blocks.weight)
@@ -97,7 +99,12 @@ def _best_tempered(found: BagRegression, log_prior: Tensor, weight: Tensor | Non
 
 
 def _fit(
-    blocks: Blocks, gram: Tensor, log_prior: Tensor, background: Tensor | None, signal_variance: float
+    blocks: Blocks,
+    gram: Tensor,
+    log_prior: Tensor,
+    background: Tensor | None,
+    signal_variance: float,
+    progress: Phases,
 ) -> BagRegression:
     """Fit at one variance of the regression function."""
     weight, sizes = blocks.weight, blocks.cat(_sizes, blocks.features).double()
@@ -123,13 +130,15 @@ def _fit(
         offset = class_offsets(evidence, log_prior, weight)
         return label_posterior(evidence + offset, log_prior), evidence + offset, offset
 
+    progress("bag regression", 0, REGRESSION_ITERATIONS)
     _, scores = regress(_label_information(log_prior, weight))
     slope = START_SLOPE / score_moments(blocks, scores)[2]
     platt = PlattScaling(
         torch.full_like(slope, -math.log(float(weighted_mean(sizes, weight))) - START_SLOPE**2 / 2), slope
     )
     posterior, log_evidence, offset = bag_posterior(scores, platt)
-    for _ in range(REGRESSION_ITERATIONS):
+    for i in range(REGRESSION_ITERATIONS):
+        progress("bag regression", i, REGRESSION_ITERATIONS)
         carries = blocks.map(
             _responsibilities, blocks.features, scores, blocks.rows(posterior), platt=platt, background=background
         )

@@ -22,9 +22,7 @@ class Rows:
     def __init__(self, X: Array, nu: float, n_landmarks: int, dtype: torch.dtype, weights: Array | None) -> None:
         rows, count = torch.tensor(X, dtype=dtype), None if weights is None else torch.tensor(weights)
         kernel = scaled_matern(nu, LENGTHSCALE, OUTPUTSCALE)
-        self.engine = LowRankEngine(
-            rows, kernel, C, n_landmarks=n_landmarks, extra_noise=0.3, seed=0, weights=count
-        )
+        self.engine = LowRankEngine(rows, kernel, C, n_landmarks=n_landmarks, extra_noise=0.3, seed=0, weights=count)
         self.landmarks, self.mean, self.weights = self.engine.landmarks, self.engine.mean, count
         self.blocks = np.array_split(np.arange(len(X)), 3)
         self.distances = landmark_distances(rows, self.landmarks)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mipl.cli.assignments import parse_assignments
 from mipl.cli.cluster import SchedulerOption, cluster_client
 from mipl.cli.decisions import DecisionsOption, decided
 from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, ParamOption, fit_method

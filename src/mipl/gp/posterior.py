@@ -148,6 +148,7 @@ class Posterior:
             for batch in map(self._tensor, batches):
                 yield torch.linalg.solve_triangular(factor, cross_kernel(self.kernel, batch, instances).T, upper=False)
 
+        assert self.state.noise is not None
         for noise in self._tensor(self.state.noise).T:
             A = K.clone()
             A.diagonal().add_(noise)

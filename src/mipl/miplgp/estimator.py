@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
 from gpytorch.kernels import Kernel
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, Options, StrOptions
@@ -311,16 +310,13 @@ class MIPLGP(ClusterClassifier):
     def _fit_weighted(self, bags: Bags, candidates: NDArray[np.bool_], sample_weight: NDArray[np.float64]) -> None:
         self._fit_bags(bags, candidates, sample_weight)
 
-    def _fit_bags(
-        self, bags: Bags, candidates: NDArray[np.bool_], sample_weight: NDArray[np.float64] | None
-    ) -> None:
-        self._check_rule()
-        engine = engine_for(self, bags.instances)
+    def _fit_bags(self, bags: Bags, candidates: NDArray[np.bool_], sample_weight: NDArray[np.float64] | None) -> None:
+        mask, engine = self._augmented(candidates), engine_for(self, bags.instances)
         if engine == "low-rank":
-            return self._fit_in_blocks(InMemory(bags), candidates, sample_weight, keep_rows=True)
+            self._fit_in_blocks(InMemory(bags), mask, sample_weight, keep_rows=True)
+            return
         if self._client is not None:
             raise ParameterError(f'engine="{engine}" cannot be fitted on a cluster; {_IN_BLOCKS}')
-        mask = self._augmented(candidates)
         weights = None if sample_weight is None else bags.spread(sample_weight)
         self.seed_ = seed_of(self.random_state)
         with limit_torch(one_thread=bags.n_instances <= _ONE_THREAD):
@@ -328,7 +324,6 @@ class MIPLGP(ClusterClassifier):
             self._learn(engine, ArrayLearner(processes, bags, mask, self.disambiguation, self.alpha_eps))
 
     def _fit_stream(self, bags: BagStream) -> None:
-        self._check_rule()
         if not self.fits_in_blocks:
             raise DataError(
                 f'{self.name} with engine="{self.engine}" needs all bags in memory and cannot be fitted on a scan; '
@@ -337,21 +332,22 @@ class MIPLGP(ClusterClassifier):
         supervision = bags.supervision()
         if supervision.weights is not None:
             warn_sets_only(self.name, stacklevel=self._fit_depth)
-        self._fit_in_blocks(InFiles(bags), supervision.candidates, None, keep_rows=False)
+        self._fit_in_blocks(InFiles(bags), self._augmented(supervision.candidates), None, keep_rows=False)
 
     @property
     def fits_in_blocks(self) -> bool:
+        """Whether bags may be in files or on a cluster: with the low-rank engine."""
         return self.engine in ("low-rank", "auto")
 
     def _fit_in_blocks(
         self,
         training: Training,
-        candidates: NDArray[np.bool_],
+        mask: NDArray[np.bool_],
         sample_weight: NDArray[np.float64] | None,
         *,
         keep_rows: bool,
     ) -> None:
-        mask, seed = self._augmented(candidates), seed_of(self.random_state)
+        seed = seed_of(self.random_state)
         with place_for(self, training, self._client, _ONE_THREAD) as place:
 
             def fit() -> None:
@@ -360,13 +356,12 @@ class MIPLGP(ClusterClassifier):
             in_own_thread(fit, place.stop)
         self.seed_ = seed
 
-    def _check_rule(self) -> None:
+    def _augmented(self, candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The candidates (m, C), after a look at whether the parameters go together."""
         if self.disambiguation == "bag" and not self.augment:
             raise ParameterError('disambiguation="bag" needs the negative class; pass augment=True')
         if self.engine == "subset" and self.disambiguation in ("softmax", "bag"):
             raise ParameterError(f'engine="subset" has no posterior for {self.disambiguation!r}; use engine="exact"')
-
-    def _augmented(self, candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
         return augment_candidates(candidates) if self.augment else candidates
 
     def _learn(self, engine: str, learner: Learner) -> None:

@@ -44,7 +44,8 @@ LEAST_INSTANCES, BLOCK_DISTANCES, N_BLOCKS = 4096, 1 << 23, 16
 def place_for(settings: Settings, training: Training, client: Any, one_thread: int) -> Local | OnDask:
     """Where the blocks of a fit are: on the client's cluster, or in this process.
 
-    Distances that are larger than `memory_budget` lie in a scratch file; up to `one_thread` instances one thread is used.
+    Distances that are larger than `memory_budget` lie in a scratch file. Up to `one_thread` instances there is one
+    thread.
     """
     if client is not None:
         return OnDask(client)
@@ -188,8 +189,8 @@ class BlockLearner:
 
 def _block(source: Source, weight: Tensor | None = None, *, landmarks: Tensor) -> Block:
     X, offsets = source.read()
-    X = torch.as_tensor(np.asarray(X)) if not isinstance(X, Tensor) else X
-    near = landmark_distances(X.to(landmarks), landmarks)
+    rows = X.to(landmarks) if isinstance(X, Tensor) else torch.tensor(X, dtype=landmarks.dtype, device=landmarks.device)
+    near = landmark_distances(rows, landmarks)
     return Block(near, near.new_empty(len(offsets) - 1, 0), offsets, weight)
 
 
@@ -206,9 +207,7 @@ def _rows(block: Block, state: _Weights, alpha_eps: float) -> RowBlock:
     return RowBlock(block.features, targets, noise, state.groups, block.row_weight)
 
 
-def _of_rows(
-    block: Block, state: _Weights, summed: RowSum, alpha_eps: float, **shared: Any
-) -> tuple[Tensor, ...]:
+def _of_rows(block: Block, state: _Weights, summed: RowSum, alpha_eps: float, **shared: Any) -> tuple[Tensor, ...]:
     return summed(_rows(block, state, alpha_eps), **shared)
 
 

@@ -67,6 +67,8 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
     supports_sample_weight: ClassVar[bool] = False
     #: Why it does not, for the error; nothing where there is no more to say.
     _no_sample_weight: ClassVar[str] = ""
+    #: How many calls up from `_fit_supervised` the user's call of `fit` is, for warnings.
+    _fit_depth: ClassVar[int] = 6
 
     # ---------------------------------------------------------------- what a method implements
 
@@ -80,7 +82,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         The background class is then a class as any other, and groups are not used.
         """
         if supervision.weights is not None:
-            warn_sets_only(self.name or type(self).__name__, stacklevel=6)
+            warn_sets_only(self.name or type(self).__name__, stacklevel=self._fit_depth)
         if supervision.sample_weight is None:
             self._fit(bags, supervision.candidates)
         else:

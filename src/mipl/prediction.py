@@ -19,7 +19,8 @@ import numpy as np
 
 from mipl import __version__
 from mipl.base import MIPLClassifier
-from mipl.clusters import check_versions, cluster_errors, completed, one_thread, same
+from mipl.clusters import check_versions, cluster_errors, completed, same
+from mipl.compute import limit_torch
 from mipl.errors import DataError, MIPLError, UnavailableError
 from mipl.io.chunks import is_large, read_chunks
 from mipl.io.columns import Columns
@@ -337,7 +338,7 @@ def _run_on_cluster(
 
 
 def _one_on_cluster(source: Path, target: Path, model: MIPLClassifier, reading: Reading) -> Predicted | Exception:
-    with one_thread():
+    with limit_torch(one_thread=True):
         return _one(model, source, target, reading)
 
 

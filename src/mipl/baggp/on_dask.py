@@ -24,7 +24,8 @@ from torch import Tensor
 
 from mipl.baggp.blocks import Column, add_up
 from mipl.baggp.constants import SUM_FAN_IN
-from mipl.clusters import check_versions, cluster_errors, gather, one_thread, same
+from mipl.clusters import check_versions, cluster_errors, gather, same
+from mipl.compute import limit_torch
 
 __all__ = ["OnDask"]
 
@@ -191,17 +192,17 @@ def _calls(
 
 def _map(function: Callable[..., Any], picks: Sequence[list[int]], *runs: Any, shared: dict[str, Any]) -> list[Any]:
     _measure_tensors()
-    with one_thread():
+    with limit_torch(one_thread=True):
         return list(_calls(function, picks, runs, shared))
 
 
 def _sum(function: Callable[..., Any], picks: Sequence[list[int]], *runs: Any, shared: Any) -> Any:
-    with one_thread():
+    with limit_torch(one_thread=True):
         return add_up(_calls(function, picks, runs, shared))
 
 
 def _join(function: Callable[..., Any], picks: Sequence[list[int]], *runs: Any, shared: dict[str, Any]) -> list[Any]:
-    with one_thread():
+    with limit_torch(one_thread=True):
         return [function([runs[0][i] for i in picks[0]])]
 
 

@@ -32,8 +32,8 @@ class PosteriorState(NamedTuple):
         Constant means.
     solution : (n, C) array
         The vectors a_c. Their precision is that of the prediction.
-    noise : (n, C) array
-        The diagonal of A_c - K; with landmarks, the noises of the training instances, which no moment needs.
+    noise : (n, C) array or None
+        The diagonal of A_c - K; with landmarks, the noises of the training instances, or None: no moment needs them.
     inverse_root : (C, n, k) array or None
         Roots of A_c^-1. Without them each prediction factors each A_c, in turn: 4 n^2 bytes of memory beside K, and
         n^3 / 3 operations per class.
@@ -47,7 +47,7 @@ class PosteriorState(NamedTuple):
     instances: NDArray[np.floating]
     mean: NDArray[np.float64]
     solution: NDArray[np.floating]
-    noise: NDArray[np.float64]
+    noise: NDArray[np.float64] | None
     inverse_root: NDArray[np.floating] | None
     prior_root: NDArray[np.floating] | None
     kernel_state: dict[str, NDArray[Any]]
@@ -148,6 +148,7 @@ class Posterior:
             for batch in map(self._tensor, batches):
                 yield torch.linalg.solve_triangular(factor, cross_kernel(self.kernel, batch, instances).T, upper=False)
 
+        assert self.state.noise is not None
         for noise in self._tensor(self.state.noise).T:
             A = K.clone()
             A.diagonal().add_(noise)

@@ -9,11 +9,8 @@ from mipl.bags import Bags
 
 __all__ = ["learning_rows"]
 
-# The parameters that so many instances of Birdsong lead to predict as well as those of 24,000 (docs/miplgp.md).
-LEARNING_ROWS = 6000
 
-
-def learning_rows(bags: Bags, seed: int, n_rows: int = LEARNING_ROWS) -> NDArray[np.int64]:
+def learning_rows(bags: Bags, seed: int, n_rows: int) -> NDArray[np.int64]:
     """The instances (k,) of random whole bags, until there are `n_rows`; all where there are no more than that.
 
     >>> learning_rows(Bags.from_list([[[0.0]] * 3, [[1.0]] * 3, [[2.0]] * 3]), seed=0, n_rows=4)

@@ -16,7 +16,7 @@ from mipl.compute import torch_device
 from mipl.errors import DataError
 from mipl.gp.engine import Engine, choose_engine, exact_engine
 from mipl.gp.exact import ExactEngine
-from mipl.gp.kernels import scaled_matern
+from mipl.gp.kernels import is_scaled_matern, scaled_matern
 from mipl.gp.landmarks import median_distance
 from mipl.gp.low_rank import LowRankEngine
 from mipl.gp.subset import SubsetEngine
@@ -34,6 +34,7 @@ class Settings(Protocol):
     name: str
     engine: str
     n_landmarks: int
+    subset_size: int
     kernel: Kernel | None
     nu: float
     lengthscale: float | str
@@ -76,8 +77,9 @@ def build_engine(
     name = choose_engine(X, settings.n_landmarks, kernel) if settings.engine == "auto" else settings.engine
     if settings.engine == "auto" and settings.verbose:
         print(f"{settings.name}: the {name} engine for {len(X):,} instances", file=sys.stderr)
-    if name == "low-rank":
-        return name, LowRankEngine(
+
+    def low_rank(kernel: Kernel) -> LowRankEngine:
+        return LowRankEngine(
             X,
             kernel,
             n_classes,
@@ -87,6 +89,9 @@ def build_engine(
             device=torch_device(settings.device),
             weights=weights,
         )
+
+    if name == "low-rank":
+        return name, low_rank(kernel)
 
     def exact(rows: NDArray[np.floating], kernel: Kernel, weights: NDArray[np.float64] | None) -> ExactEngine:
         return exact_engine(
@@ -107,7 +112,9 @@ def build_engine(
         )
 
     if name == "subset":
-        return name, SubsetEngine(exact, X, kernel, learning_rows(bags, seed), weights)
+        rows = learning_rows(bags, seed, settings.subset_size)
+        landmarks = is_scaled_matern(kernel) and len(X) > max(settings.n_landmarks, settings.cholesky_size)
+        return name, SubsetEngine(exact, X, kernel, rows, weights, low_rank if landmarks else None)
     return name, exact(X, kernel, weights)
 
 

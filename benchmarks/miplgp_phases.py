@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 from measure import measure, print_table
-from sklearn.preprocessing import MinMaxScaler
 
 import mipl
+from mipl.datasets import min_max
 from mipl.gp import conjugate_gradients, posterior
 from mipl.gp.exact import ExactEngine
 from mipl.miplgp import sampling
@@ -53,14 +53,9 @@ def timed(phase: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def halves(name: str, r: int, seed: int) -> tuple[mipl.Bags, Any, mipl.Bags, Any]:
     """Training bags and candidates, test bags and labels of the paper's size and scaling."""
-    train, test = mipl.load(name, r=r).split(0.5, seed=seed)
-    bags, test_bags = train.bags, test.bags
-    if name in ("birdsong", "sival"):
-        scaler = MinMaxScaler().fit(bags.instances)
-        bags, test_bags = (
-            mipl.Bags(scaler.transform(b.instances).astype(np.float32), b.offsets) for b in (bags, test_bags)
-        )
-    return bags, train.candidates, test_bags, test.labels
+    parts = mipl.load(name, r=r).split(0.5, seed=seed)
+    train, test = min_max(*parts) if name in ("birdsong", "sival") else parts
+    return train.bags, train.candidates, test.bags, test.labels
 
 
 def phases(model: Any, bags: mipl.Bags, candidates: Any, test_bags: mipl.Bags, labels: Any) -> list[Any]:

@@ -39,9 +39,11 @@ class ThroughTargets:
         self.candidates, self.alpha_eps = torch.tensor(bags.spread(candidates)[engine._rows]), alpha_eps
 
     def parameters(self) -> Iterator[torch.nn.Parameter]:
+        """Those of the engine."""
         return self.engine.parameters()
 
     def evidence(self, targets: Any, noise: Any, *, warm: bool = False) -> Any:
+        """Evidence and gradient with targets that are computed from the present means."""
         rows, learner = self.engine._rows, self.engine._learner
         mean = self.mean.detach().clone().requires_grad_()
         weights = torch.where(self.candidates, mean, -torch.inf).softmax(1)
@@ -57,6 +59,7 @@ class ThroughTargets:
         return out
 
     def condition(self, targets: Any, noise: Any) -> Any:
+        """The engine's posterior."""
         return self.engine.condition(targets, noise)
 
 

@@ -15,59 +15,41 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from measure import print_table
-from numpy.typing import NDArray
 
 import mipl
 from mipl.bench.analysis.published import published
+from mipl.gp.exact import Evidence
 from mipl.gp.subset import SubsetEngine
+from mipl.miplgp import processes
 from mipl.miplgp.presets import paper_settings
 
 RULES = ("joint", "marginal", "mean")
 
 
-class ThroughTargets:
+class ThroughTargets(SubsetEngine):
     """A subset engine whose evidence has its targets as functions of the means, with their part of the gradient."""
 
-    def __init__(self, engine: SubsetEngine, bags: mipl.Bags, candidates: NDArray[np.bool_], alpha_eps: float) -> None:
-        self.engine, self.kernel, self.mean = engine, engine.kernel, engine.mean
-        self.candidates, self.alpha_eps = torch.tensor(bags.spread(candidates)[engine._rows]), alpha_eps
-
-    def parameters(self) -> Iterator[torch.nn.Parameter]:
-        """Those of the engine."""
-        return self.engine.parameters()
-
-    def evidence(self, targets: Any, noise: Any, *, warm: bool = False) -> Any:
+    def evidence(self, targets: Any, noise: Any, *, warm: bool = False) -> Evidence:
         """Evidence and gradient with targets that are computed from the present means."""
-        rows, learner = self.engine._rows, self.engine._learner
+        rows, without_weight = self._rows, noise.max()
         mean = self.mean.detach().clone().requires_grad_()
-        weights = torch.where(self.candidates, mean, -torch.inf).softmax(1)
-        alpha = weights + self.alpha_eps
+        weights = torch.where(torch.tensor(noise[rows] < without_weight), mean, -torch.inf).softmax(1)
+        alpha = weights + 1 / np.expm1(without_weight)
         given = torch.log(alpha) - torch.log1p(1 / alpha) / 2
         targets = targets.copy()
         targets[rows] = given.detach().numpy()
-        out = self.engine.evidence(targets, noise, warm=warm)
-        total = noise[rows] + learner.extra_noise.detach().numpy()
+        out = super().evidence(targets, noise, warm=warm)
+        total = noise[rows] + self._learner.extra_noise.detach().numpy()
         # The derivative by a target is the solution's entry, over n C.
         by_targets = torch.tensor((targets[rows] - out.posterior_mean[rows]) / total) / given.numel()
+        assert self.mean.grad is not None
         self.mean.grad += torch.autograd.grad((given * by_targets).sum(), mean)[0]
         return out
-
-    def condition(self, targets: Any, noise: Any) -> Any:
-        """The engine's posterior."""
-        return self.engine.condition(targets, noise)
-
-
-class Attached(mipl.MIPLGP):
-    """MIPLGP whose means train through the targets as well."""
-
-    def _learn(self, bags: mipl.Bags, mask: NDArray[np.bool_], engine: Any) -> None:
-        super()._learn(bags, mask, ThroughTargets(engine, bags, mask, self.alpha_eps))
 
 
 def main() -> None:
@@ -87,8 +69,8 @@ def main() -> None:
                 train, test = mipl.load(name, r=r).split(0.5, seed=seed)
                 params = mipl.make(method).get_params() | paper_settings(name)
                 params |= {"engine": "subset", "subset_size": 2000, "n_probes": 1, "max_iter": args.steps}
-                model = (Attached if kind == "attached" else mipl.MIPLGP)(**params)
-                model.fit(train.bags, train.candidates)
+                processes.SubsetEngine = ThroughTargets if kind == "attached" else SubsetEngine  # type: ignore[misc]
+                model = mipl.MIPLGP(**params).fit(train.bags, train.candidates)
                 found.append([model.set_params(sampling=rule).score(test.bags, test.labels) for rule in RULES])
                 means.append(model.mean_)
             rows.append([name, r, method, kind, *np.mean(found, axis=0).tolist(), theirs[method, "", name, r].mean])

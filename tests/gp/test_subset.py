@@ -10,17 +10,16 @@ from dense_gp import CPU, LENGTHSCALE, OUTPUTSCALE, C, cholesky_engine, dense, d
 
 from mipl.gp.cholesky import CholeskyEngine
 from mipl.gp.kernels import scaled_matern
-from mipl.gp.low_rank import LowRankEngine
 from mipl.gp.subset import SubsetEngine
 
 ROWS = np.arange(0, 200, 3)
 
 
-def subset_engine(X: Any, build_low_rank: Any = None) -> SubsetEngine:
+def subset_engine(X: Any, n_landmarks: int | None = None) -> SubsetEngine:
     def build(rows: Any, kernel: Any, weights: Any) -> CholeskyEngine:
         return CholeskyEngine(rows, kernel, C, extra_noise=0.3, memory_budget=1e9, device=CPU, weights=weights)
 
-    engine = SubsetEngine(build, X, scaled_matern(2.5, LENGTHSCALE, OUTPUTSCALE), ROWS, None, build_low_rank)
+    engine = SubsetEngine(build, X, scaled_matern(2.5, LENGTHSCALE, OUTPUTSCALE), ROWS, None, n_landmarks)
     with torch.no_grad():
         engine.mean += torch.linspace(-1, 1, C, dtype=torch.float64)
     return engine
@@ -64,24 +63,12 @@ def test_its_posterior_is_that_of_all_rows_at_the_learned_parameters() -> None:
     np.testing.assert_array_equal(posterior.moments(new, 3), (mean, variance))
 
 
-def test_with_landmarks_its_means_stay_exact_and_its_variances_are_those_of_the_low_rank_engine() -> None:
+def test_with_landmarks_its_means_stay_those_of_all_rows() -> None:
     X, y, noise = problem()
-    options: dict[str, Any] = {"n_landmarks": 40, "extra_noise": 0.3, "seed": 0, "device": CPU}
-
-    def low_rank(kernel: Any) -> LowRankEngine:
-        return LowRankEngine(X, kernel, C, **options)
-
-    with_landmarks, without = subset_engine(X, low_rank), subset_engine(X)
-    reference = low_rank(scaled_matern(2.5, LENGTHSCALE, OUTPUTSCALE))
-    with torch.no_grad():
-        reference.mean.copy_(without.mean)
-    posterior, exact, approximate = (e.condition(y, noise).posterior for e in (with_landmarks, without, reference))
+    posterior, exact = (subset_engine(X, M).condition(y, noise).posterior for M in (40, None))
+    assert posterior.state.landmarks is not None
     assert posterior.state.landmarks.shape == (40, X.shape[1])
-    many = np.random.default_rng(2).normal(size=(900, X.shape[1]))
-    mean, variance = posterior.moments(many, 100)
-    np.testing.assert_array_equal(mean, exact.moments(many, 100)[0])
-    np.testing.assert_allclose(variance, approximate.moments(many, 100)[1], atol=1e-4)
-    for new in (many[:40], many):
-        roots = [p.sampling_roots(new, 100, torch.Generator().manual_seed(0), 1e9)[1] for p in (posterior, approximate)]
-        variances = [np.square(root).sum(2) for root in roots]
-        np.testing.assert_allclose(variances[0], variances[1], atol=1e-2)
+    new = X[:7] + 0.1
+    (mean, variance), (exact_mean, exact_variance) = posterior.moments(new, 3), exact.moments(new, 3)
+    np.testing.assert_array_equal(mean, exact_mean)
+    assert (variance > exact_variance - 1e-4).all(), "landmarks explain more than the instances do"

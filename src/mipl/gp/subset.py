@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import TypeVar
 
 import numpy as np
 import torch
@@ -12,13 +11,9 @@ from gpytorch.kernels import Kernel
 from numpy.typing import NDArray
 
 from mipl.gp.exact import Conditioned, Evidence, ExactEngine
-from mipl.gp.low_rank import LowRankEngine
-from mipl.gp.parameters import ProcessParameters
-from mipl.gp.posterior import Posterior
+from mipl.gp.landmark_variances import with_landmark_variances
 
 __all__ = ["SubsetEngine"]
-
-_AnyEngine = TypeVar("_AnyEngine", bound=ProcessParameters)
 
 
 class SubsetEngine:
@@ -26,10 +21,8 @@ class SubsetEngine:
 
     Few parameters are learned, which some thousand instances determine well enough, in many evaluations; what a
     prediction remembers of single instances matters more, and takes one solve. Landmarks are the other way round: they
-    learn from all instances and remember none.
-
-    Variances matter less still, and cost the most: with landmarks they come from a low-rank engine that is conditioned
-    on all instances at the same parameters, while means stay those of the exact posterior.
+    learn from all instances and remember none. Variances cost the most and matter the least: they come from landmarks
+    that are conditioned on all instances (`mipl.gp.landmark_variances`).
 
     Parameters
     ----------
@@ -43,9 +36,10 @@ class SubsetEngine:
         The instances to learn from.
     weights : (n,) array, default=None
         How often each instance counts; None for once.
-    build_low_rank : callable, default=None
-        Gives the low-rank engine of all instances, from a kernel, for posterior variances; None has those of the
-        exact engine.
+    n_landmarks : int or None, default=None
+        Landmarks of the variances; None takes those of the exact engine.
+    seed : int, default=0
+        Seed of the landmarks.
     """
 
     def __init__(
@@ -55,10 +49,11 @@ class SubsetEngine:
         kernel: Kernel,
         rows: NDArray[np.int64],
         weights: NDArray[np.float64] | None = None,
-        build_low_rank: Callable[[Kernel], LowRankEngine] | None = None,
+        n_landmarks: int | None = None,
+        seed: int = 0,
     ) -> None:
         self._build, self._X, self._rows, self._weights = build, X, rows, weights
-        self._build_low_rank = build_low_rank
+        self._n_landmarks, self._seed = n_landmarks, seed
         self._learner = build(X[rows], kernel, None if weights is None else weights[rows])
         self.kernel, self.mean = self._learner.kernel, self._learner.mean
 
@@ -78,21 +73,12 @@ class SubsetEngine:
 
     def condition(self, targets: NDArray[np.float64], noise: NDArray[np.float64]) -> Conditioned:
         """The posterior given all targets and noise variances (n, C), at the present parameters."""
-        exact = self._at_parameters(self._build(self._X, copy.deepcopy(self.kernel), self._weights))
-        if self._build_low_rank is None:
+        exact = self._build(self._X, copy.deepcopy(self.kernel), self._weights)
+        with torch.no_grad():
+            exact.mean.copy_(self._learner.mean)
+            exact.raw_noise.copy_(self._learner.raw_noise)
+        if self._n_landmarks is None:
             return exact.condition(targets, noise)
         found = exact.condition(targets, noise, variances=False)
         del exact  # its kernel matrix
-        low_rank = self._at_parameters(self._build_low_rank(copy.deepcopy(self.kernel)))
-        of_landmarks = low_rank.condition(targets, noise).posterior.state
-        state = found.posterior.state._replace(
-            inverse_root=of_landmarks.inverse_root, prior_root=of_landmarks.prior_root, landmarks=of_landmarks.instances
-        )
-        return found._replace(posterior=Posterior(self.kernel, state, device=self.mean.device))
-
-    @torch.no_grad()
-    def _at_parameters(self, engine: _AnyEngine) -> _AnyEngine:
-        """The engine, its means and noises set to what was learned."""
-        engine.mean.copy_(self._learner.mean)
-        engine.raw_noise.copy_(self._learner.raw_noise)
-        return engine
+        return found._replace(posterior=with_landmark_variances(found.posterior, self._n_landmarks, self._seed))

@@ -88,7 +88,7 @@ class MIPLGP(MIPLClassifier):
         Whether the processes have the kernel itself, at a cost that grows with n^2, or its Nyström approximation by
         landmarks, at a cost that grows with n, which needs the default kernel. "subset" learns from some bags, for
         "released" and "uniform" weights; then its posterior means are those of the kernel itself and all instances,
-        and its variances those of landmarks, if the kernel is the default one. "auto" takes "low-rank" for more than
+        and its variances those of landmarks. "auto" takes "low-rank" for more than
         10 M and M^2 / 50 distinct training instances, M = `n_landmarks`, if the kernel is the default one; `engine_`
         says what was taken.
     n_landmarks : int, default=500

@@ -16,7 +16,7 @@ from mipl.compute import torch_device
 from mipl.errors import DataError
 from mipl.gp.engine import Engine, choose_engine, exact_engine
 from mipl.gp.exact import ExactEngine
-from mipl.gp.kernels import is_scaled_matern, scaled_matern
+from mipl.gp.kernels import scaled_matern
 from mipl.gp.landmarks import median_distance
 from mipl.gp.low_rank import LowRankEngine
 from mipl.gp.subset import SubsetEngine
@@ -77,9 +77,8 @@ def build_engine(
     name = choose_engine(X, settings.n_landmarks, kernel) if settings.engine == "auto" else settings.engine
     if settings.engine == "auto" and settings.verbose:
         print(f"{settings.name}: the {name} engine for {len(X):,} instances", file=sys.stderr)
-
-    def low_rank(kernel: Kernel) -> LowRankEngine:
-        return LowRankEngine(
+    if name == "low-rank":
+        return name, LowRankEngine(
             X,
             kernel,
             n_classes,
@@ -89,9 +88,6 @@ def build_engine(
             device=torch_device(settings.device),
             weights=weights,
         )
-
-    if name == "low-rank":
-        return name, low_rank(kernel)
 
     def exact(rows: NDArray[np.floating], kernel: Kernel, weights: NDArray[np.float64] | None) -> ExactEngine:
         return exact_engine(
@@ -113,8 +109,8 @@ def build_engine(
 
     if name == "subset":
         rows = learning_rows(bags, seed, settings.subset_size)
-        landmarks = is_scaled_matern(kernel) and len(X) > max(settings.n_landmarks, settings.cholesky_size)
-        return name, SubsetEngine(exact, X, kernel, rows, weights, low_rank if landmarks else None)
+        n_landmarks = settings.n_landmarks if len(X) > max(settings.n_landmarks, settings.cholesky_size) else None
+        return name, SubsetEngine(exact, X, kernel, rows, weights, n_landmarks, seed)
     return name, exact(X, kernel, weights)
 
 

@@ -3,8 +3,8 @@
     python benchmarks/paper_counts.py --store results/results.csv
 
 A cell is a data set, an r, a method and an embedding. Where both have at least three splits, the paper's pairwise
-t-test at 5 % decides; beside it stands in how many cells MIPLGP is ahead by mean accuracy on the splits that both have, for
-which one is enough. The paper has 179/1/0.
+t-test at 5 % decides; beside it stands in how many cells MIPLGP is ahead by mean accuracy on the splits that
+both have, for which one is enough. The paper has 179/1/0.
 """
 
 from __future__ import annotations

@@ -45,12 +45,13 @@ def test_the_subset_engine_keeps_the_contract_with_few_landmarks() -> None:
             check(clone(few))
 
 
-def test_the_subset_engine_learns_from_some_bags_and_conditions_on_all(digits: Any) -> None:
+def test_the_subset_engine_learns_from_some_instances_and_conditions_on_all(digits: Any) -> None:
     train, test = digits
-    params: dict[str, Any] = {"max_iter": 20, "sampling": "mean", "subset_size": 200}
+    params: dict[str, Any] = {"max_iter": 20, "sampling": "mean", "subset_size": 200, "lengthscale": 10.0}
     subset, exact = (MIPLGP(engine=name, **params).fit(train.bags, train.candidates) for name in ("subset", "exact"))
-    chosen = np.unique(train.bags.bag_of_instance[learning_rows(train.bags, 0, 200)])
-    part = MIPLGP(**params).fit(train.bags[chosen], train.candidates[chosen])
+    rows = learning_rows(train.bags.instances, 0, 200)
+    alone = mipl.Bags(train.bags.instances[rows], np.arange(len(rows) + 1))
+    part = MIPLGP(**params).fit(alone, train.bags.spread(train.candidates)[rows])
     np.testing.assert_allclose(subset.mean_, part.mean_, atol=1e-3)
     assert subset.lengthscale_ == pytest.approx(part.lengthscale_, rel=1e-3)
     assert len(subset.instances_) == train.bags.n_instances

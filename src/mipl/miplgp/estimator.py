@@ -86,7 +86,7 @@ class MIPLGP(MIPLClassifier):
         How latent values are drawn in prediction, see above.
     engine : {"exact", "subset", "low-rank", "auto"}, default="exact"
         Whether the processes have the kernel itself, at a cost that grows with n^2, or its Nyström approximation by
-        landmarks, at a cost that grows with n, which needs the default kernel. "subset" learns from some bags, for
+        landmarks, at a cost that grows with n, which needs the default kernel. "subset" learns from some instances, for
         "released" and "uniform" weights; then its posterior means are those of the kernel itself and all instances,
         and its variances those of landmarks. "auto" takes "low-rank" for more than
         10 M and M^2 / 50 distinct training instances, M = `n_landmarks`, if the kernel is the default one; `engine_`
@@ -95,7 +95,7 @@ class MIPLGP(MIPLClassifier):
         Landmarks of the low-rank engine, and of the variances of "subset", found by k-means; fewer where there are
         fewer distinct instances.
     subset_size : int, default=6000
-        "subset" learns from random bags until they have so many instances.
+        Instances that "subset" learns from: neighbourhoods of 1,000 around random ones.
     alpha_eps : float, default=1e-4
         Dirichlet parameter of a label without weight.
     kernel : gpytorch.kernels.Kernel, default=None

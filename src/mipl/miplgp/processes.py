@@ -65,7 +65,7 @@ def build_engine(
     n_classes : int
         C, the number of processes.
     seed : int
-        Seed of probes, landmarks, of the bags to learn from and of the rows whose median distance is taken.
+        Seed of probes, landmarks, of the instances to learn from and of the rows whose median distance is taken.
     weights : (n,) array, default=None
         How often each instance counts; None for once.
     """
@@ -108,7 +108,7 @@ def build_engine(
         )
 
     if name == "subset":
-        rows = learning_rows(bags, seed, settings.subset_size)
+        rows = learning_rows(X, seed, settings.subset_size)
         n_landmarks = settings.n_landmarks if len(X) > max(settings.n_landmarks, settings.cholesky_size) else None
         return name, SubsetEngine(exact, X, kernel, rows, weights, n_landmarks, seed)
     return name, exact(X, kernel, weights)

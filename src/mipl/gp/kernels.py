@@ -161,8 +161,8 @@ class KernelMatrix:
 
     # ---------------------------------------------------------------- shared
 
-    def update(self) -> None:
-        """Take over the kernel's present parameters."""
+    def update(self, *, derivatives: bool = True) -> None:
+        """Take over the kernel's present parameters; `derivatives` says whether gradients will be asked for."""
         if self.cached:
             for a, b in self._upper():
                 self.tiles[a, b] = self._compute(self.slices[a], self.slices[b])
@@ -211,7 +211,8 @@ class KernelMatrix:
 class MaternMatrix(KernelMatrix):
     """K of a scaled isotropic Matérn kernel.
 
-    Beside K, the distances are kept, computed once, and the derivatives by the lengthscale, if all three fit.
+    Beside K, the distances are kept, computed once, and the derivatives by the lengthscale, if all three fit, from the
+    first `update` on that asks for derivatives.
 
     Parameters
     ----------
@@ -231,10 +232,6 @@ class MaternMatrix(KernelMatrix):
         self.keeps_all = keep_derivatives and 3 * self.half_bytes <= memory_budget
         self.distances: dict[tuple[int, int], Tensor] = {}
         self.derivatives: dict[tuple[int, int], Tensor] = {}
-        if self.keeps_all:
-            for a, b in self._upper():
-                self.distances[a, b] = self._distances(self.slices[a], self.slices[b])
-                self.derivatives[a, b] = torch.empty_like(self.distances[a, b])
 
     def _distances(self, rows: slice, columns: slice) -> Tensor:
         block = _distances(self.centred[rows], self.squares[rows], self.centred[columns], self.squares[columns])
@@ -247,10 +244,15 @@ class MaternMatrix(KernelMatrix):
         return _evaluate(self.kernel, self._distances(rows, columns))[0]
 
     @torch.no_grad()
-    def update(self) -> None:
-        """Take over the kernel's present parameters."""
-        if not self.keeps_all:
+    def update(self, *, derivatives: bool = True) -> None:
+        """Take over the kernel's present parameters; `derivatives` says whether gradients will be asked for."""
+        if not self.distances and not (self.keeps_all and derivatives):
             super().update()
+            return
+        if not self.distances:
+            for a, b in self._upper():
+                self.distances[a, b] = self._distances(self.slices[a], self.slices[b])
+                self.derivatives[a, b] = torch.empty_like(self.distances[a, b])
         scratch = self.X.new_empty(self.tile_rows**2)
         for tile, distance in self.distances.items():
             if tile not in self.tiles:

@@ -10,6 +10,9 @@ steps were run, and prints both accuracies. Every finished fit is appended to OU
 
 ``python benchmarks/deep.py quirks OUT.csv digits|sival`` switches the peculiarities of the released programs on, one by
 one, from the defaults; resumable in the same way. Digits come with scikit-learn, all else needs raw data (MIPL_DATA).
+
+``python benchmarks/deep.py results STORE`` writes what is finished of the suite `successors` in STORE, a store or a CSV
+export, to results/successors.csv, and its tables into docs/deep-methods.md between the two marks there.
 """
 
 from __future__ import annotations
@@ -29,6 +32,14 @@ from measure import print_table
 from torch.distributions import MultivariateNormal, kl_divergence
 
 import mipl
+from mipl.bench.analysis.results import Results
+from mipl.bench.output.loss_tables import loss_tables
+from mipl.bench.output.render import render
+from mipl.bench.output.table import Entry, Row, Table
+from mipl.bench.output.tables import accuracy_table, win_tie_loss_table
+from mipl.bench.store.csv_file import write_csv
+from mipl.bench.store.transfer import read_records
+from mipl.bench.suite.files import load_suite
 from mipl.dataset import MIPLDataset
 from mipl.deep import DEMIPL, ELIMIPL, MIPLMA, FastMIPL, ProMIPL
 from mipl.deep.base import DeepMIPL
@@ -255,6 +266,39 @@ def quirks(out: Path, dataset: str = "digits") -> None:
     print_table(title, ["method and switch", "accuracy", "mean largest probability", "CPU s", "splits"], rows)
 
 
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "deep-methods.md"
+EXPORT = ROOT / "results" / "successors.csv"
+MARKS = ("<!-- tables of the suite successors: begin -->", "<!-- tables of the suite successors: end -->")
+
+
+def results(store: Path) -> None:
+    records = [record for record in read_records(store) if record.state == "done"]
+    write_csv(records, EXPORT)
+    whole = Results(load_suite("successors"), records)
+    datasets, methods = {place.dataset for place in whole.done}, {place.method for place in whole.done}
+    suite = whole.suite.select(datasets=datasets, methods=methods | {whole.suite.reference})
+    found = Results(suite, records)
+    tables = [accuracy_table(found), *loss_tables(found), win_tie_loss_table(found), cpu_table(found)]
+    before, rest = PAGE.read_text(encoding="utf-8").split(MARKS[0])
+    after = rest.split(MARKS[1])[1]
+    lines = [MARKS[0], "", *(render(table, "markdown").strip() + "\n" for table in tables), MARKS[1]]
+    PAGE.write_text(before + "\n".join(lines) + after, encoding="utf-8")
+
+
+def cpu_table(found: Results) -> Table:
+    """Processor seconds of a fit, which unlike its duration do not depend on what else a machine does."""
+    labels = found.suite.dataset_labels
+    rows = []
+    for m in found.suite.methods:
+        seconds = [[s.fit_cpu_seconds for (d, _, name), s in found.summaries.items() if (d, name) == (label, m.name)]
+                   for label in labels]  # fmt: skip
+        rows.append(Row([Entry(m.name), *(Entry(np.mean(s).item() if s else None, form=".0f") for s in seconds)]))
+    return Table(
+        caption="Processor seconds of a fit, mean over r and splits.", header=["Algorithm", *labels], rows=rows
+    )
+
+
 def _read(out: Path) -> dict[tuple[str, str], list[str]]:
     if not out.exists():
         return {}
@@ -277,5 +321,7 @@ if __name__ == "__main__":
         quirks(Path(arguments[0]), *arguments[1:])
     elif command == "fidelity":
         fidelity(Path(arguments[0]), *map(int, arguments[1:]))
+    elif command == "results":
+        results(Path(arguments[0]))
     else:
         sys.exit(__doc__)

@@ -125,8 +125,8 @@ class DeepMIPL(MIPLClassifier):
                 stacklevel=2,
             )
         settings = cls._published.get(dataset, cls._published["mnist"])[r - 1]
-        # The released loaders leave images as they are; tables are scaled by their --normalize.
         published = {
+            # The released loaders leave images as they are; tables are scaled by their --normalize.
             "standardize": dataset in ("birdsong", "sival"),
             "convolution_epochs": None,
             **cls._published_for_all,

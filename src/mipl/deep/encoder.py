@@ -61,6 +61,7 @@ class Encoder(nn.Module):
                 self.convolutions.append(_convolution(channels, out, generator))
                 channels = out
             width = channels * prod(_after_pooling(_after_pooling(side)) for side in instance_shape[:2])
+        self.convolved_size = width
         self.layers = nn.ModuleList()
         for size in hidden_sizes:
             self.layers.append(linear(width, size, generator))
@@ -94,8 +95,7 @@ class Encoder(nn.Module):
 
     def behind_convolutions(self) -> Encoder:
         """An encoder of what `convolve` gives, with the very linear layers of this one."""
-        width = self.layers[0].in_features
-        behind = Encoder((width,), (), self.dropout, torch.Generator())
+        behind = Encoder((self.convolved_size,), (), self.dropout, torch.Generator())
         behind.layers = self.layers
         return behind.to(self.shift.device)
 

@@ -83,7 +83,7 @@ def train(
     times the learning rate, times b where the rate is per bag: b bags in one step then move the parameters as far as b
     steps of one bag, as long as the gradient does not turn meanwhile.
 
-    From epoch `convolution_epochs` on, convolutions no longer learn: their outputs are computed once, and only the layers
+    After `convolution_epochs` epochs convolutions no longer learn: their outputs are computed once, and only the layers
     behind them are trained.
 
     An interrupt (Ctrl-C) ends the training; what was learned so far is kept, with a warning. A progress bar is shown

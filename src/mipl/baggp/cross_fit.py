@@ -18,7 +18,7 @@ from mipl.baggp.blocks import Blocks
 from mipl.baggp.candidate_noise import trusted_sets
 from mipl.baggp.constants import SIGNAL_VARIANCES
 from mipl.baggp.likelihood import fit_bag_likelihood
-from mipl.baggp.low_rank import LowRank, gram
+from mipl.baggp.low_rank import LowRank, gram_matrix
 from mipl.baggp.model import Expert
 from mipl.baggp.regression import fit_bag_regression
 
@@ -85,7 +85,7 @@ def held_out_evidence(
         kept, left_out = blocks.without(folds), blocks.only(folds)
         if joined:
             kept = kept.joined()
-        own = torch.diag(data.spectrum) - left_out.total(gram, left_out.features)[0]
+        own = torch.diag(data.spectrum) - gram_matrix(left_out)
         known = log_prior[_positions(order, kept)]
         regression = fit_bag_regression(kept, own, known, background, [signal_variance])
         diagonal = own.diagonal().clamp(min=0)

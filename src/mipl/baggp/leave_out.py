@@ -25,7 +25,7 @@ from torch import Tensor
 
 from mipl.baggp.blocks import Block
 from mipl.baggp.constants import LEAVE_OUT_ENTRIES, LEAVE_OUT_PADDING
-from mipl.baggp.low_rank import Ridge, gram
+from mipl.baggp.low_rank import Ridge, symmetric, upper_gram
 from mipl.baggp.weights import weigh
 
 __all__ = ["BagLeaveOut", "leave_out_factors"]
@@ -85,7 +85,7 @@ def leave_out_factors(block: Block, ridge: Ridge) -> BagLeaveOut:
         result.batches.append(_Batch(rows, inverse.to(features.dtype)))
     for bag in torch.nonzero(sizes > rank).flatten().tolist():
         span = slice(int(offsets[bag]), int(offsets[bag + 1]))
-        (own,) = gram(block._replace(features=features[span], weight=None))
+        own = symmetric(*upper_gram(block._replace(features=features[span], weight=None)))
         share = 1.0 if block.weight is None else min(float(block.weight[bag]), 1.0)
         inverse = share * torch.cholesky_inverse(torch.linalg.cholesky(ridge.matrix() - share * own))
         result.long.append(_Long(span, inverse))

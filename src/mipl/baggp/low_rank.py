@@ -17,7 +17,7 @@ from mipl.baggp.sources import Source
 from mipl.baggp.weights import weigh
 from mipl.gp.nystrom import KernelMap
 
-__all__ = ["LowRank", "Ridge", "gram", "low_rank"]
+__all__ = ["LowRank", "Ridge", "gram_matrix", "low_rank", "symmetric", "upper_gram"]
 
 
 class Ridge(NamedTuple):
@@ -86,7 +86,7 @@ def low_rank(rows: Blocks, kernel_map: KernelMap, front_end: BaseEstimator | Non
     columns = [rows.features] if rows.weight is None else [rows.features, rows.rows(rows.weight)]
     features = rows.map(_block, *columns, kernel_map=kernel_map, front_end=front_end)
     blocks = replace(rows, features=features)
-    values, vectors = torch.linalg.eigh(*blocks.total(gram, features))
+    values, vectors = torch.linalg.eigh(gram_matrix(blocks))
     rotation = vectors.to(kernel_map.T.dtype)
     rotated = blocks.map(_rotate, features, rotation=rotation, in_place=rows.place.in_place)
     del blocks, features  # on a cluster these are other blocks than the rotated ones
@@ -107,18 +107,31 @@ def _block(
     return Block(features, segment_sum(features, offsets), offsets, weight)
 
 
-def gram(block: Block) -> tuple[Tensor, ...]:
-    """The Gram matrix (R, R) of a block, by weight; products of short chunks are summed in double precision."""
+def gram_matrix(blocks: Blocks) -> Tensor:
+    """The Gram matrix (R, R) of the features of all blocks, by weight."""
+    return symmetric(*blocks.total(upper_gram, blocks.features))
+
+
+def upper_gram(block: Block) -> tuple[Tensor]:
+    """The upper triangle of a block's Gram matrix (R, R), by weight; what is below it is not to be used.
+
+    Products of short chunks are summed in double precision.
+    """
     rank = block.features.shape[1]
     total = torch.zeros(rank, rank, dtype=torch.float64, device=block.features.device)
     rows = block.row_weight
     for start in range(0, len(block.features), CHUNK_ROWS):
         chunk = block.features[start : start + CHUNK_ROWS]
         weighted = chunk if rows is None else weigh(chunk, rows[start : start + CHUNK_ROWS])
-        for left in range(0, rank, GRAM_STRIP):  # the upper triangle suffices
+        for left in range(0, rank, GRAM_STRIP):
             right = left + GRAM_STRIP
             total[left:right, left:] += chunk[:, left:right].T @ weighted[:, left:]
-    return (torch.triu(total) + torch.triu(total, 1).T,)
+    return (total,)
+
+
+def symmetric(upper: Tensor) -> Tensor:
+    """The symmetric matrix (R, R) with this upper triangle."""
+    return torch.triu(upper) + torch.triu(upper, 1).T
 
 
 def _rotate(block: Block, rotation: Tensor, in_place: bool) -> Block:

@@ -99,7 +99,11 @@ def principal_map(landmarks: Tensor, counts: Tensor, lengthscale: float, rank: i
     K = LandmarkKernel(Z, lengthscale)(Z)
     K.diagonal().fill_(1.0 + _JITTER)
     L = torch.linalg.cholesky(K)
-    # Single precision suffices to choose a subspace, in half the time.
-    leading = torch.linalg.eigh(((L.T * counts) @ L).float()).eigenvectors[:, -rank:].double()
+    if rank < len(Z):
+        # Single precision suffices to choose a subspace, in half the time.
+        weighted = (L.T * counts.sqrt()).float()
+        leading = torch.linalg.eigh(weighted @ weighted.T).eigenvectors[:, -rank:].double()
+    else:  # there is nothing to choose, and any basis will do
+        leading = torch.eye(len(Z), dtype=L.dtype, device=L.device)
     T = torch.linalg.solve_triangular(L.T, leading, upper=True)
     return KernelMap(LandmarkKernel(landmarks, lengthscale), T.to(landmarks.dtype).contiguous())

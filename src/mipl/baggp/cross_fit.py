@@ -7,6 +7,8 @@ and read the bags of the fold as they would read new bags.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mipl.baggp.blocks import Blocks
+from mipl.baggp.blocks import Blocks, Place
 from mipl.baggp.candidate_noise import trusted_sets
 from mipl.baggp.constants import SIGNAL_VARIANCES
 from mipl.baggp.likelihood import fit_bag_likelihood
@@ -76,16 +78,17 @@ def held_out_evidence(
     diagonal as that of all bags is: the regression solves with it as it is, the likelihood does with its diagonal. With
     `joined` the blocks of each fit are joined first.
     """
-    blocks = data.blocks
-    order = np.argsort(blocks.bags)
+    order = np.argsort(data.blocks.bags)
     result = HeldOut(*(torch.empty_like(log_prior) for _ in range(2)))
     at_a_time = 1 if signal_variance == SIGNAL_VARIANCES[0] else 2
-    for start in range(0, len(blocks.folds), at_a_time):
-        folds = blocks.folds[start : start + at_a_time]
-        kept, left_out = blocks.without(folds), blocks.only(folds)
+    folds = data.blocks.folds
+
+    def hold_out(out: list[int], place: Place) -> None:
+        blocks = replace(data.blocks, place=place)
+        kept, left_out = blocks.without(out), blocks.only(out)
+        own = torch.diag(data.spectrum) - gram_matrix(left_out)
         if joined:
             kept = kept.joined()
-        own = torch.diag(data.spectrum) - gram_matrix(left_out)
         known = log_prior[_positions(order, kept)]
         regression = fit_bag_regression(kept, own, known, background, [signal_variance])
         diagonal = own.diagonal().clamp(min=0)
@@ -93,6 +96,9 @@ def held_out_evidence(
         likelihood = fit_bag_likelihood(kept, diagonal, regression.posterior, candidates, kappa, background)
         for rows, expert in zip(result, (regression.expert, likelihood), strict=True):
             rows[_positions(order, left_out)] = left_out.cat(Expert.read, left_out.features, expert=expert)
+
+    held_out = [folds[start : start + at_a_time] for start in range(0, len(folds), at_a_time)]
+    data.blocks.place.concurrently([partial(hold_out, out) for out in held_out])
     return result
 
 

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from mipl.bag_posterior import segment_sum
 from mipl.baggp.blocks import Block, Blocks
-from mipl.baggp.constants import CHUNK_ROWS, GRAM_STRIP
+from mipl.baggp.constants import CHUNK_ROWS, FEWEST_FEATURES, GRAM_STRIP
 from mipl.baggp.sources import Source
 from mipl.baggp.weights import weigh
 from mipl.gp.nystrom import KernelMap
 
-__all__ = ["LowRank", "Ridge", "gram_matrix", "low_rank", "symmetric", "upper_gram"]
+__all__ = ["LowRank", "Ridge", "gram_matrix", "low_rank", "rank_of", "symmetric", "upper_gram"]
 
 
 class Ridge(NamedTuple):
@@ -68,6 +68,16 @@ class LowRank(NamedTuple):
     blocks: Blocks
     spectrum: Tensor
     kernel_map: KernelMap
+
+
+def rank_of(n_landmarks: int, wanted_landmarks: int, wanted_rank: int) -> int:
+    """The number of features of so many landmarks: fewer in proportion where these are fewer, but not below 200.
+
+    >>> rank_of(2000, 2000, 1000), rank_of(800, 2000, 1000), rank_of(100, 2000, 1000)
+    (1000, 400, 100)
+    """
+    in_proportion = round(min(wanted_rank / wanted_landmarks, 1) * n_landmarks)
+    return min(wanted_rank, n_landmarks, max(in_proportion, FEWEST_FEATURES))
 
 
 def low_rank(rows: Blocks, kernel_map: KernelMap, front_end: BaseEstimator | None = None) -> LowRank:

@@ -313,9 +313,8 @@ def parse_labels(
             out[i] = label
         else:
             name = bag_name(i, bag_ids)
-            raise DataError(
-                f"{name} has the label {label!r}, which is not among the classes {_listed(names)}; {_advice(label, names)}"
-            )
+            told = f"{name} has the label {label!r}, which is not among the classes {_listed(names)}"
+            raise DataError(f"{told}; {_advice(label, names)}")
     return out
 
 

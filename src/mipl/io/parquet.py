@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from mipl.dataset import MIPLDataset
 from mipl.io.border import border
 from mipl.io.columns import Columns
 from mipl.io.limits import Allowance
+from mipl.io.lists import growth
 from mipl.io.raw import RawBags
 from mipl.io.seals import check_seal, seal
 from mipl.io.tabular import from_table, metadata
@@ -38,7 +40,8 @@ def write(dataset: MIPLDataset, path: Path) -> None:
     """Write `dataset` to `path`, in row groups of about 64 MiB so that a reader can stream them."""
     bag_bytes = max(1, dataset.bags.instances.nbytes // len(dataset))
     rows = max(1, _ROW_GROUP_BYTES // bag_bytes)
-    pq.write_table(to_table(dataset), path, row_group_size=rows, write_page_checksum=True)
+    with path.open("wb") as file:  # given a path, Arrow takes none that is not UTF-8
+        pq.write_table(to_table(dataset), file, row_group_size=rows, write_page_checksum=True)
     seal(path)
 
 
@@ -92,16 +95,31 @@ def read(data: bytes | Path, where: str, columns: Columns) -> RawBags:
         if columns.verify:
             with data.open("rb") if isinstance(data, Path) else io.BytesIO(data) as opened:
                 check_seal(opened, where)
-        with open_parquet(data, columns.verify) as file:
-            table = _read_groups(file, Allowance(where, columns.max_bytes))
+        table = _read_table(data, columns.verify, Allowance(where, columns.max_bytes))
         table.validate(full=True)
     return from_table(table, where, columns, metadata(table, where))
 
 
-def open_parquet(data: bytes | str | Path, verify: bool = True, buffer_size: int = 0) -> pq.ParquetFile:
-    """Open a Parquet file; where `verify` is true, a page whose checksum does not match is an error when it is read."""
+def open_parquet(
+    data: bytes | str | Path, verify: bool = True, buffer_size: int = 0, dictionaries: Sequence[str] = ()
+) -> pq.ParquetFile:
+    """Open a Parquet file.
+
+    Parameters
+    ----------
+    data : bytes, str or Path
+        The file or its content.
+    verify : bool, default=True
+        Whether a page whose checksum does not match is an error when it is read.
+    buffer_size : int, default=0
+        Bytes that are read at once; 0 for whole columns of a row group.
+    dictionaries : sequence of str, default=()
+        Columns of text whose values are not written out, but kept as a dictionary and places in it.
+    """
     source = pa.BufferReader(data) if isinstance(data, bytes) else data
-    return pq.ParquetFile(source, buffer_size=buffer_size, page_checksum_verification=verify)
+    return pq.ParquetFile(
+        source, buffer_size=buffer_size, page_checksum_verification=verify, read_dictionary=list(dictionaries)
+    )
 
 
 def declared_bytes(group: Any) -> int:
@@ -109,6 +127,30 @@ def declared_bytes(group: Any) -> int:
     columns = [group.column(j) for j in range(group.num_columns)]
     widths = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4}
     return sum(max(c.total_uncompressed_size, c.num_values * widths.get(c.physical_type, 8)) for c in columns)
+
+
+def _read_table(data: bytes | Path, verify: bool, allowance: Allowance) -> pa.Table:
+    """All rows; texts that could take more than is allowed stay in their dictionaries until they are counted."""
+    with open_parquet(data, verify) as file:
+        schema, texts = file.schema_arrow, _texts_that_may_grow(file.metadata, allowance.max_bytes)
+        if not texts:
+            return _read_groups(file, allowance)
+    with open_parquet(data, verify, dictionaries=texts) as file:
+        table = _read_groups(file, allowance)
+    for column in table.columns:
+        allowance.take(growth(column))
+    return table.cast(schema)
+
+
+def _texts_that_may_grow(footer: pq.FileMetaData, max_bytes: int) -> list[str]:
+    """Columns of text in which a few bytes may stand for any number: each value may be the one long text."""
+    found = set()
+    for g in range(footer.num_row_groups):
+        group = footer.row_group(g)
+        for column in (group.column(j) for j in range(group.num_columns)):
+            if column.physical_type == "BYTE_ARRAY" and column.num_values * column.total_uncompressed_size > max_bytes:
+                found.add(column.path_in_schema)
+    return sorted(found)
 
 
 def _read_groups(file: pq.ParquetFile, allowance: Allowance) -> pa.Table:

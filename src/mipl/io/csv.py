@@ -120,6 +120,8 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
         What the user says about the columns.
     """
     text, remarks = _as_utf8(data, where)
+    if remarks and columns.verify and text.startswith(_MARK.encode()):
+        raise DataError(f"{where} was changed after mipl wrote it: it is not UTF-8 any more; save it as UTF-8")
     extra, sep, header, sample, skip = _head(text, where, columns)
     if extra and columns.verify:
         _check_rows(io.BytesIO(text), extra, where)

@@ -127,3 +127,15 @@ def test_only_the_isotropic_scaled_matern_takes_the_closed_form(X: Any, kernel: 
     assert not is_scaled_matern(kernel)
     assert is_scaled_matern(matern())
     assert type(kernel_matrix(kernel.double(), X, EVERYTHING)) is KernelMatrix
+
+
+@pytest.mark.parametrize("size", [1e8, 1e19, 3e38])
+def test_one_wild_value_leaves_the_distances_of_the_others(X: Any, size: float) -> None:
+    wild = X.clone()
+    wild[7, 1] = size
+    others = torch.arange(N) != 7
+    expected = matern()(X[others]).to_dense()
+    K = bound(matern(), wild, EVERYTHING).dense()
+    torch.testing.assert_close(K[others][:, others], expected)
+    torch.testing.assert_close(cross_kernel(matern(), wild[others], wild)[:, others], expected)
+    assert (K[7, others] < 1e-9).all()

@@ -15,7 +15,6 @@ import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +26,7 @@ from mipl.io.border import border
 from mipl.io.columns import Columns
 from mipl.io.limits import Allowance
 from mipl.io.lists import growth
+from mipl.io.parquet_footer import Chunk, column_chunks
 from mipl.io.raw import RawBags
 from mipl.io.seals import check_seal, seal
 from mipl.io.tabular import from_table, metadata
@@ -122,46 +122,43 @@ def open_parquet(
     )
 
 
-def declared_bytes(group: Any) -> int:
+def declared_bytes(group: list[Chunk]) -> int:
     """The bytes that a row group takes by its footer: encoded, or as numbers, where runs of equal ones are short."""
-    columns = [group.column(j) for j in range(group.num_columns)]
     widths = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4}
-    return sum(max(c.total_uncompressed_size, c.num_values * widths.get(c.physical_type, 8)) for c in columns)
+    return sum(max(chunk.uncompressed, chunk.num_values * widths.get(chunk.kind, 8)) for chunk in group)
 
 
 def _read_table(data: bytes | Path, verify: bool, allowance: Allowance) -> pa.Table:
     """All rows; texts that could take more than is allowed stay in their dictionaries until they are counted."""
     with open_parquet(data, verify) as file:
-        schema, texts = file.schema_arrow, _texts_that_may_grow(file.metadata, allowance.max_bytes)
+        schema = file.schema_arrow
+        with data.open("rb") if isinstance(data, Path) else io.BytesIO(data) as opened:
+            groups = column_chunks(opened, file.schema)
+        texts = _texts_that_may_grow(groups, allowance.max_bytes)
         if not texts:
-            return _read_groups(file, allowance)
+            return _read_groups(file, groups, allowance)
     with open_parquet(data, verify, dictionaries=texts) as file:
-        table = _read_groups(file, allowance)
+        table = _read_groups(file, groups, allowance)
     for column in table.columns:
         allowance.take(growth(column))
     return table.cast(schema)
 
 
-def _texts_that_may_grow(footer: pq.FileMetaData, max_bytes: int) -> list[str]:
+def _texts_that_may_grow(groups: list[list[Chunk]], max_bytes: int) -> list[str]:
     """Columns of text in which a few bytes may stand for any number: each value may be the one long text."""
-    found = set()
-    for g in range(footer.num_row_groups):
-        group = footer.row_group(g)
-        for column in (group.column(j) for j in range(group.num_columns)):
-            if column.physical_type == "BYTE_ARRAY" and column.num_values * column.total_uncompressed_size > max_bytes:
-                found.add(column.path_in_schema)
-    return sorted(found)
+    chunks = (chunk for group in groups for chunk in group if chunk.kind == "BYTE_ARRAY")
+    return sorted({chunk.path for chunk in chunks if chunk.num_values * chunk.uncompressed > max_bytes})
 
 
-def _read_groups(file: pq.ParquetFile, allowance: Allowance) -> pa.Table:
+def _read_groups(file: pq.ParquetFile, groups: list[list[Chunk]], allowance: Allowance) -> pa.Table:
     tables = []
     for g in range(file.metadata.num_row_groups):
-        group = file.metadata.row_group(g)
-        declared = declared_bytes(group)
+        rows = file.metadata.row_group(g).num_rows
+        declared = declared_bytes(groups[g])
         allowance.take(declared)
         table = file.read_row_group(g)
-        if table.num_rows != group.num_rows:
-            raise ValueError(f"row group {g} has {table.num_rows} rows, its footer says {group.num_rows}")
+        if table.num_rows != rows:
+            raise ValueError(f"row group {g} has {table.num_rows} rows, its footer says {rows}")
         allowance.take(max(0, table.nbytes - declared))
         tables.append(table)
     return pa.concat_tables(tables) if tables else file.schema_arrow.empty_table()

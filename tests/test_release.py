@@ -6,6 +6,8 @@ That the wheel works in an empty environment is checked by ``make package`` and 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
@@ -71,3 +73,16 @@ def test_the_dockerfile_copies_what_is_there_and_starts_what_is_installed():
         assert any(fnmatch(name, pattern) for pattern in let_through), f".dockerignore hides {name}"
     assert re.findall(r"\.\[([\w,]+)\]", text)[0] in PROJECT["optional-dependencies"]
     assert re.search(r'^ENTRYPOINT \["(\w+)"\]$', text, re.MULTILINE)[1] in PROJECT["scripts"]  # type: ignore[index]
+
+
+def test_broken_links_of_the_built_site_are_found(tmp_path: Path):
+    (tmp_path / "a.html").write_text(
+        '<h1 id="top">A</h1><a href="b.html#x">1</a><a href="b.html#y">2</a><img src="c.png">'
+    )
+    (tmp_path / "b.html").write_text('<p id="x"><a href="a.html#top">3</a><a href="https://example.org/#z">4</a></p>')
+    command = [sys.executable, str(ROOT / ".ci" / "site_links.py"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == ["a.html: b.html#y", "a.html: c.png"]
+    (tmp_path / "a.html").write_text('<h1 id="top">A</h1><a href="b.html#x">1</a>')
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0

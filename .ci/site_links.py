@@ -31,9 +31,12 @@ class Page(HTMLParser):
 
 def broken(site: Path) -> list[str]:
     """The links that lead nowhere, each with its page."""
-    pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(site.resolve().rglob("*.html"))}
+    site = site.resolve()
+    pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
     found = []
     for path, page in pages.items():
+        if path.relative_to(site).parts[0] in ("_modules", "_static"):  # listings of the source, templates of the theme
+            continue
         for link in page.links:
             address = urlsplit(link)
             if address.scheme or address.netloc:
@@ -43,7 +46,7 @@ def broken(site: Path) -> list[str]:
             if not target.exists() or (
                 address.fragment and known is not None and unquote(address.fragment) not in known
             ):
-                found.append(f"{path.relative_to(site.resolve())}: {link}")
+                found.append(f"{path.relative_to(site)}: {link}")
     return found
 
 

@@ -264,7 +264,7 @@ def step_table(found: Constants, alone: float, n: int) -> Table:
     work = sorted(found.steps.items(), key=lambda item: -item[1].seconds)[:8]
     rows = [(name.strip("_").replace("_", " "), f"{s.calls:,}", f"{1e6 * s.seconds:.1f}") for name, s in work]
     remarks = [
-        f"In all {alone:,.0f} s for {n:,} instances with rank {found.rank:,} on one core, of which the client's own work "
+        f"In all {alone:,.0f} s for {n:,} instances with rank {found.rank:,} on one core; the client's own work "
         f"is {found.client[0]:.1f} s and {1e6 * found.client[1]:.1f} µs per bag. A task costs "
         f"{1e3 * found.per_task:.1f} ms in scheduler and client, and the length of tasks varies by {found.spread:.0%}."
     ]

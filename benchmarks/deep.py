@@ -6,16 +6,20 @@ accuracies that go with it: ELIMIPL on SIVAL, r = 1, after 20 epochs in steps of
 
 ``python benchmarks/deep.py fidelity OUT.csv`` fits the published presets on bags on which the authors' own training
 steps were run, and prints both accuracies. Every finished fit is appended to OUT.csv and not run again.
-``... fidelity OUT.csv 16`` does the same in mini-batches of 16 bags, on the tables only, in a sixth of the time.
+``... fidelity OUT.csv --batch-size 16`` does the same in mini-batches of 16 bags, in a sixth of the time on tables;
+``--dataset`` takes one data set, ``--seeds 1`` one seed in place of three.
 
 ``python benchmarks/deep.py quirks OUT.csv digits|sival`` switches the peculiarities of the released programs on, one by
 one, from the defaults; resumable in the same way. Digits come with scikit-learn, all else needs raw data (MIPL_DATA).
+
+``python benchmarks/deep.py results STORE`` writes what is finished of the suite `successors` in STORE, a store or a CSV
+export, to results/successors.csv, and its tables into docs/deep-methods.md between the two marks there.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
-import sys
 import time
 import warnings
 from collections.abc import Iterable
@@ -29,12 +33,22 @@ from measure import print_table
 from torch.distributions import MultivariateNormal, kl_divergence
 
 import mipl
+from mipl.bench.analysis.results import Results
+from mipl.bench.output.loss_tables import loss_tables
+from mipl.bench.output.render import render
+from mipl.bench.output.table import Entry, Row, Table
+from mipl.bench.output.tables import accuracy_table, win_tie_loss_table
+from mipl.bench.store.csv_file import write_csv
+from mipl.bench.store.transfer import read_records
+from mipl.bench.suite.files import load_suite
 from mipl.dataset import MIPLDataset
 from mipl.deep import DEMIPL, ELIMIPL, MIPLMA, FastMIPL, ProMIPL
 from mipl.deep.base import DeepMIPL
 from mipl.deep.class_weights import JITTER, divergence, log_determinant, sample_weights
 
 SEED = 901
+#: Parameters that a fit does not ask for.
+AT_PREDICTION = ("score_scaling", "dropout_at_prediction")
 
 
 class Cell(NamedTuple):
@@ -49,8 +63,19 @@ class Cell(NamedTuple):
     @property
     def key(self) -> str:
         """Its name in the file of results."""
-        words = [self.method.name, self.dataset, f"r={self.r}", *(f"{k}={v}" for k, v in self.params.items())]
-        return " ".join(words)
+        return self._words(self.params)
+
+    @property
+    def fit_key(self) -> str:
+        """The same for cells that differ in what they do at prediction alone, for which one fit is enough."""
+        return self._words({name: value for name, value in self.params.items() if name not in AT_PREDICTION})
+
+    def preset(self, seed: int) -> DeepMIPL:
+        """The published settings on bags that are scaled already."""
+        return self.method.paper(self.dataset, self.r, **{"standardize": False, **self.params}, random_state=seed)
+
+    def _words(self, params: dict[str, Any]) -> str:
+        return " ".join([self.method.name, self.dataset, f"r={self.r}", *(f"{k}={v}" for k, v in params.items())])
 
 
 CELLS = [
@@ -83,27 +108,33 @@ def bags_of(dataset: str, r: int) -> tuple[MIPLDataset, MIPLDataset]:
     return data.split(train_size=0.7, seed=SEED)
 
 
-def fidelity(out: Path, batch_size: int | None = None) -> None:
-    done = _read(out)
-    cells = CELLS if batch_size is None else in_mini_batches(batch_size)
-    for seed in range(3):
+def fidelity(out: Path, batch_size: int | None = None, dataset: str | None = None, seeds: int = 3) -> None:
+    cells = [cell for cell in CELLS if dataset in (None, cell.dataset)]
+    if batch_size is not None:
+        cells = [in_mini_batches(cell, batch_size) for cell in cells]
+    for seed in range(seeds):
         for cell in cells:
-            if (cell.key, str(seed)) in done:
+            alike = [
+                other for other in cells if other.fit_key == cell.fit_key and (other.key, str(seed)) not in _read(out)
+            ]
+            if not alike:
                 continue
             train, test = bags_of(cell.dataset, cell.r)
-            model = cell.method.paper(cell.dataset, cell.r, **{"standardize": False, **cell.params}, random_state=seed)
+            model = alike[0].preset(seed)
             start, wall = time.process_time(), time.perf_counter()
             model.fit(train)
             cpu, wall = time.process_time() - start, time.perf_counter() - wall
-            _append(out, (cell.key, seed, model.score(test), cell.theirs, round(cpu), round(wall), len(test.bags)))
-            done = _read(out)
+            for other in alike:
+                accuracy = model.set_params(**other.preset(seed).get_params()).score(test)
+                _append(out, (other.key, seed, accuracy, other.theirs, round(cpu), round(wall), len(test.bags)))
     show_fidelity(out, cells)
 
 
-def in_mini_batches(batch_size: int) -> list[Cell]:
-    """The presets on tables with mini-batches of bags in place of one-bag steps."""
-    tables = [cell for cell in CELLS if cell.dataset in ("sival", "birdsong")]
-    return [cell._replace(params={**cell.params, "batch_size": batch_size}) for cell in tables]
+def in_mini_batches(cell: Cell, batch_size: int) -> Cell:
+    """A preset with mini-batches of bags in place of one-bag steps; FastMIPL's steps are of all bags in any case."""
+    if cell.method is FastMIPL:
+        return cell
+    return cell._replace(params={**cell.params, "batch_size": batch_size})
 
 
 def show_fidelity(out: Path, cells: Iterable[Cell]) -> None:
@@ -230,7 +261,7 @@ QUIRKS: list[tuple[type[DeepMIPL], list[dict[str, Any]]]] = [
 ]
 
 
-def quirks(out: Path, dataset: str = "digits") -> None:
+def quirks(out: Path, dataset: str) -> None:
     seeds = range(5) if dataset == "digits" else range(1)
     r = 1 if dataset == "digits" else 3
     for seed in seeds:
@@ -255,6 +286,39 @@ def quirks(out: Path, dataset: str = "digits") -> None:
     print_table(title, ["method and switch", "accuracy", "mean largest probability", "CPU s", "splits"], rows)
 
 
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "deep-methods.md"
+EXPORT = ROOT / "results" / "successors.csv"
+MARKS = ("<!-- tables of the suite successors: begin -->", "<!-- tables of the suite successors: end -->")
+
+
+def results(store: Path) -> None:
+    records = [record for record in read_records(store) if record.state == "done"]
+    write_csv(records, EXPORT)
+    whole = Results(load_suite("successors"), records)
+    datasets, methods = {place.dataset for place in whole.done}, {place.method for place in whole.done}
+    suite = whole.suite.select(datasets=datasets, methods=methods | {whole.suite.reference})
+    found = Results(suite, records)
+    tables = [accuracy_table(found), *loss_tables(found), win_tie_loss_table(found), cpu_table(found)]
+    before, rest = PAGE.read_text(encoding="utf-8").split(MARKS[0])
+    after = rest.split(MARKS[1])[1]
+    lines = [MARKS[0], "", *(render(table, "markdown").strip() + "\n" for table in tables), MARKS[1]]
+    PAGE.write_text(before + "\n".join(lines) + after, encoding="utf-8")
+
+
+def cpu_table(found: Results) -> Table:
+    """Processor seconds of a fit, which unlike its duration do not depend on what else a machine does."""
+    labels = found.suite.dataset_labels
+    rows = []
+    for m in found.suite.methods:
+        seconds = [[s.fit_cpu_seconds for (d, _, name), s in found.summaries.items() if (d, name) == (label, m.name)]
+                   for label in labels]  # fmt: skip
+        rows.append(Row([Entry(m.name), *(Entry(np.mean(s).item() if s else None, form=".0f") for s in seconds)]))
+    return Table(
+        caption="Processor seconds of a fit, mean over r and splits.", header=["Algorithm", *labels], rows=rows
+    )
+
+
 def _read(out: Path) -> dict[tuple[str, str], list[str]]:
     if not out.exists():
         return {}
@@ -268,14 +332,23 @@ def _append(out: Path, row: Iterable[Any]) -> None:
 
 
 if __name__ == "__main__":
-    command, *arguments = sys.argv[1:]
-    if command == "speed":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("speed")
+    for name in ("batches", "fidelity", "quirks", "results"):
+        commands.add_parser(name).add_argument("file", type=Path)
+    commands.choices["quirks"].add_argument("dataset", choices=["digits", "sival"])
+    commands.choices["fidelity"].add_argument("--batch-size", type=int)
+    commands.choices["fidelity"].add_argument("--dataset")
+    commands.choices["fidelity"].add_argument("--seeds", type=int, default=3)
+    args = parser.parse_args()
+    if args.command == "speed":
         speed()
-    elif command == "batches":
-        batches(Path(arguments[0]))
-    elif command == "quirks":
-        quirks(Path(arguments[0]), *arguments[1:])
-    elif command == "fidelity":
-        fidelity(Path(arguments[0]), *map(int, arguments[1:]))
+    elif args.command == "batches":
+        batches(args.file)
+    elif args.command == "quirks":
+        quirks(args.file, args.dataset)
+    elif args.command == "results":
+        results(args.file)
     else:
-        sys.exit(__doc__)
+        fidelity(args.file, args.batch_size, args.dataset, args.seeds)

@@ -84,7 +84,8 @@ def _from_sparse(matrix: Any, what: str) -> NDArray[Any]:
             f"{what} is a sparse matrix {matrix.shape}, which takes {4 * entries / 2**30:.0f} GiB as the dense array "
             "that bags are; reduce its columns first, for example by scikit-learn's TruncatedSVD(100)"
         )
-    return matrix.toarray()
+    dense: NDArray[Any] = matrix.toarray()
+    return dense
 
 
 def _from_tensor(tensor: Any, what: str) -> NDArray[Any]:
@@ -94,4 +95,5 @@ def _from_tensor(tensor: Any, what: str) -> NDArray[Any]:
     dense = tensor.detach().to_dense() if tensor.layout != torch.strided else tensor.detach()
     # NumPy has no bfloat16 and no float8; bags are float32 in any case.
     single = dense.is_floating_point() and dense.dtype != torch.float64
-    return (dense.float() if single else dense).cpu().numpy()
+    array: NDArray[Any] = (dense.float() if single else dense).cpu().numpy()
+    return array

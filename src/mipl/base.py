@@ -29,7 +29,7 @@ __all__ = ["MIPLClassifier", "refusal_of_weights", "restrict_to_candidates"]
 _LOG = logging.getLogger(__name__)
 
 
-class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     """Base of all methods: `fit` on bags and candidate sets, then classify, resolve and explain.
 
     A method implements `_fit` and `_predict_proba`, and overrides `_predict_instances` and `_resolve` where it knows
@@ -201,7 +201,8 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if isinstance(bags, BagStream):
             return bags.map_bags(self.predict)
         checked = self._check_bags(bags)
-        return self.classes_[np.argmax(self._predict_proba(checked), axis=1)]
+        predicted: NDArray[Any] = self.classes_[np.argmax(self._predict_proba(checked), axis=1)]
+        return predicted
 
     def predict_instances(self, bags: Any) -> NDArray[np.floating[Any]]:
         """Class probabilities (n, q + 1) of every instance, the last column for the negative class."""
@@ -338,7 +339,8 @@ def restrict_to_candidates(
     """Zero the non-candidates of (m, q) probabilities and normalise rows; rows without mass become uniform."""
     kept = np.where(candidates, proba, 0)
     kept = np.where(kept.sum(axis=1, keepdims=True) > 0, kept, candidates.astype(kept.dtype))
-    return kept / kept.sum(axis=1, keepdims=True)
+    posterior: NDArray[np.floating[Any]] = kept / kept.sum(axis=1, keepdims=True)
+    return posterior
 
 
 def _supervision(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ def minimize_lbfgs(
     max_iter: int,
     tol: float,
     max_evaluations: int = 15_000,
+    each: Callable[[int], None] | None = None,
 ) -> Minimum:
     """Minimise a smooth function that returns its value and its gradient.
 
@@ -47,6 +49,8 @@ def minimize_lbfgs(
         Stop when no entry of the gradient exceeds this.
     max_evaluations : int, default=15000
         Calls of `objective` at most; a line search can take several per iteration.
+    each : callable, int -> None, default=None
+        Called after each iteration with the number of iterations so far.
 
     Examples
     --------
@@ -60,11 +64,13 @@ def minimize_lbfgs(
         value, gradient = objective(x.reshape(start.shape))
         return value, gradient.ravel()
 
+    taken = count(1)
     result = minimize(
         flat,
         start.ravel(),
         method="L-BFGS-B",
         jac=True,
+        callback=None if each is None else lambda _: each(next(taken)),
         options={"maxiter": max_iter, "maxfun": max_evaluations, "gtol": tol, "ftol": 0.0},
     )
     return Minimum(result.x.reshape(start.shape), int(result.nit))

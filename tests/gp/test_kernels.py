@@ -127,3 +127,18 @@ def test_only_the_isotropic_scaled_matern_takes_the_closed_form(X: Any, kernel: 
     assert not is_scaled_matern(kernel)
     assert is_scaled_matern(matern())
     assert type(kernel_matrix(kernel.double(), X, EVERYTHING)) is KernelMatrix
+
+
+@BUDGETS
+def test_values_alone_are_those_beside_derivatives(X: Any, budget: float) -> None:
+    kernel = matern()
+    alone, both = kernel_matrix(kernel, X, budget), bound(kernel, X, budget)
+    alone.update(derivatives=False)
+    assert torch.equal(alone.dense(), both.dense())
+    assert isinstance(alone, MaternMatrix)
+    assert not alone.distances
+    kernel.outputscale = 0.7
+    for K in (alone, both):
+        K.update()
+    W = torch.ones(N, N, dtype=torch.float64)
+    assert torch.equal(alone.gradient(W), both.gradient(W))

@@ -77,8 +77,17 @@ class Place(Protocol):
     #: Whether a block may be changed where it lies, because nobody will ever compute it anew.
     in_place: bool
 
-    def map(self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]) -> Column:
-        """Call a function with the entries of columns, block by block; the results stay where they were computed."""
+    def map(
+        self,
+        function: Callable[..., Any],
+        columns: Sequence[Column],
+        shared: dict[str, Any],
+        each: Callable[[int], None] | None = None,
+    ) -> Column:
+        """Call a function with the entries of columns, block by block; the results stay where they were computed.
+
+        Where the calls are made here and now, `each` hears from the calling thread how many runs are done.
+        """
 
     def total(
         self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]
@@ -206,6 +215,9 @@ def tree_sum(values: list[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
 
 
 def thin_product(features: Tensor, weights: Tensor) -> Tensor:
-    """Multiply features (n, R) by weights (R, k), k small; BLAS takes half the time on transposed chunks."""
+    """Multiply features (n, R) by weights (R, k), k small; BLAS takes half the time on transposed chunks.
+
+    The result lies in memory as its transpose (k, n).
+    """
     left = weights.T.contiguous()
-    return torch.cat([(left @ chunk.T).T for chunk in features.split(CHUNK_ROWS)])
+    return torch.cat([left @ chunk.T for chunk in features.split(CHUNK_ROWS)], dim=1).T

@@ -70,8 +70,17 @@ class OnDask:
         """Let the fit that runs in another thread end within a second."""
         self._stopped.set()
 
-    def map(self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]) -> Column:
-        """Call a function with the entries of columns, block by block; the results stay where they were computed."""
+    def map(
+        self,
+        function: Callable[..., Any],
+        columns: Sequence[Column],
+        shared: dict[str, Any],
+        each: Callable[[int], None] | None = None,
+    ) -> Column:
+        """Call a function with the entries of columns, block by block; the results stay where they were computed.
+
+        The tasks run later, so `each` hears nothing.
+        """
         return Column(self._submit(_map, function, columns, shared), [list(range(len(p))) for p in columns[0].picks])
 
     def total(

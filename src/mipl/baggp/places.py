@@ -55,10 +55,20 @@ class Local:
         """Let the fit that runs in another thread end at its next block."""
         self._stopped.set()
 
-    def map(self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]) -> Column:
+    def map(
+        self,
+        function: Callable[..., Any],
+        columns: Sequence[Column],
+        shared: dict[str, Any],
+        each: Callable[[int], None] | None = None,
+    ) -> Column:
         """Call a function with the entries of columns, block by block."""
-        results = self._results(function, columns, shared)
-        return Column.of([list(islice(results, len(picks))) for picks in columns[0].picks])
+        results, runs = self._results(function, columns, shared), []
+        for picks in columns[0].picks:
+            runs.append(list(islice(results, len(picks))))
+            if each is not None:
+                each(len(runs))
+        return Column.of(runs)
 
     def total(
         self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]

@@ -23,7 +23,7 @@ _LLOYD_STEPS = 10
 _BATCH = 512
 
 
-class ConvKMeans(TransformerMixin, BaseEstimator):
+class ConvKMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     r"""Responses to filters that k-means finds among whitened patches, pooled over the image.
 
     Patches are brought to zero mean and unit contrast and whitened; spherical k-means on random patches of the training
@@ -150,7 +150,8 @@ def _contrast(patches: Tensor, flat: float) -> Tensor:
 
 
 def _unit(rows: Tensor) -> Tensor:
-    return rows / rows.norm(dim=-1, keepdim=True).clamp(min=1e-6)
+    units: Tensor = rows / rows.norm(dim=-1, keepdim=True).clamp(min=1e-6)
+    return units
 
 
 def _spherical_kmeans(rows: Tensor, k: int, generator: torch.Generator) -> Tensor:

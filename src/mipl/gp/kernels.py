@@ -82,7 +82,8 @@ def cross_kernel(kernel: Kernel, A: Tensor, B: Tensor) -> Tensor:
     if is_scaled_matern(kernel):
         centre = B.mean(0)
         return _evaluate(kernel, distances(A - centre, B - centre).to(A.dtype))[0]
-    return kernel(A, B).to_dense()
+    dense: Tensor = kernel(A, B).to_dense()
+    return dense
 
 
 def kernel_matrix(kernel: Kernel, X: Tensor, memory_budget: float, *, derivatives: bool = True) -> KernelMatrix:
@@ -123,12 +124,14 @@ class KernelMatrix:
     @torch.no_grad()
     def _compute(self, rows: slice, columns: slice) -> Tensor:
         """K[rows, columns]."""
-        return self.kernel(self.X[rows], self.X[columns]).to_dense()
+        dense: Tensor = self.kernel(self.X[rows], self.X[columns]).to_dense()
+        return dense
 
     @torch.no_grad()
     def diagonal(self) -> Tensor:
         """The prior variances (n,)."""
-        return self.kernel(self.X, diag=True)
+        diagonal: Tensor = self.kernel(self.X, diag=True)
+        return diagonal
 
     def gradient(self, W: Tensor) -> Tensor:
         """Gradient (p,) of sum_ij W_ij K_ij by the kernel's `parameters`, for a symmetric W (n, n)."""
@@ -158,8 +161,8 @@ class KernelMatrix:
 
     # ---------------------------------------------------------------- shared
 
-    def update(self) -> None:
-        """Take over the kernel's present parameters."""
+    def update(self, *, derivatives: bool = True) -> None:
+        """Take over the kernel's present parameters; `derivatives` says whether gradients will be asked for."""
         if self.cached:
             for a, b in self._upper():
                 self.tiles[a, b] = self._compute(self.slices[a], self.slices[b])
@@ -208,7 +211,8 @@ class KernelMatrix:
 class MaternMatrix(KernelMatrix):
     """K of a scaled isotropic Matérn kernel.
 
-    Beside K, the distances are kept, computed once, and the derivatives by the lengthscale, if all three fit.
+    Beside K, the distances are kept, computed once, and the derivatives by the lengthscale, if all three fit, from the
+    first `update` on that asks for derivatives.
 
     Parameters
     ----------
@@ -228,10 +232,6 @@ class MaternMatrix(KernelMatrix):
         self.keeps_all = keep_derivatives and 3 * self.half_bytes <= memory_budget
         self.distances: dict[tuple[int, int], Tensor] = {}
         self.derivatives: dict[tuple[int, int], Tensor] = {}
-        if self.keeps_all:
-            for a, b in self._upper():
-                self.distances[a, b] = self._distances(self.slices[a], self.slices[b])
-                self.derivatives[a, b] = torch.empty_like(self.distances[a, b])
 
     def _distances(self, rows: slice, columns: slice) -> Tensor:
         block = _distances(self.centred[rows], self.squares[rows], self.centred[columns], self.squares[columns])
@@ -244,10 +244,15 @@ class MaternMatrix(KernelMatrix):
         return _evaluate(self.kernel, self._distances(rows, columns))[0]
 
     @torch.no_grad()
-    def update(self) -> None:
-        """Take over the kernel's present parameters."""
-        if not self.keeps_all:
+    def update(self, *, derivatives: bool = True) -> None:
+        """Take over the kernel's present parameters; `derivatives` says whether gradients will be asked for."""
+        if not self.distances and not (self.keeps_all and derivatives):
             super().update()
+            return
+        if not self.distances:
+            for a, b in self._upper():
+                self.distances[a, b] = self._distances(self.slices[a], self.slices[b])
+                self.derivatives[a, b] = torch.empty_like(self.distances[a, b])
         scratch = self.X.new_empty(self.tile_rows**2)
         for tile, distance in self.distances.items():
             if tile not in self.tiles:
@@ -258,7 +263,8 @@ class MaternMatrix(KernelMatrix):
     @torch.no_grad()
     def diagonal(self) -> Tensor:
         """The prior variances (n,)."""
-        return self.kernel.outputscale.detach().to(self.X.dtype).expand(self.n)
+        diagonal: Tensor = self.kernel.outputscale.detach().to(self.X.dtype).expand(self.n)
+        return diagonal
 
     @torch.no_grad()
     def gradient(self, W: Tensor) -> Tensor:

@@ -190,7 +190,7 @@ def _whole_bags(table: pa.Table, where: str, columns: Columns, exact: bool) -> i
     bag = find_roles(where, table.column_names, columns, exact)["bag"]
     nested = any(depth(field.type) >= 2 for field in table.schema)
     if bag is None or nested:
-        return table.num_rows
+        return int(table.num_rows)
     ids = table[bag].combine_chunks()
     same = pc.fill_null(pc.equal(ids, ids[-1]), True)
     positions = pc.indices_nonzero(pc.invert(same))

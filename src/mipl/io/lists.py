@@ -40,12 +40,12 @@ def arrow_ids(where: str, column: pa.Array) -> NDArray[Any]:
 
 def is_list(kind: pa.DataType) -> bool:
     """Whether a type is a list, of whatever kind."""
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def is_number_type(kind: pa.DataType) -> bool:
     """Whether values of a type are numbers."""
-    return (
+    return bool(
         pa.types.is_floating(kind)
         or pa.types.is_integer(kind)
         or pa.types.is_boolean(kind)
@@ -71,9 +71,9 @@ def depth(kind: pa.DataType) -> int:
 def edges(column: pa.Array) -> NDArray[np.int64]:
     """Offsets of a list array from 0, whatever kind of list it is."""
     if pa.types.is_fixed_size_list(column.type):
-        return np.arange(len(column) + 1) * column.type.list_size
-    found = column.offsets.to_numpy().astype(np.int64)
-    return found - found[0]
+        return np.arange(len(column) + 1) * int(column.type.list_size)
+    offsets: NDArray[np.int64] = column.offsets.to_numpy().astype(np.int64)
+    return offsets - int(offsets[0])
 
 
 def vectors(rows: pa.Array, call: Callable[[int], str]) -> tuple[NDArray[Any], tuple[int, ...], tuple[str, ...] | None]:
@@ -117,4 +117,5 @@ def _numbers(values: pa.Array) -> NDArray[Any]:
     if not pa.types.is_floating(values.type):
         values = values.cast(pa.float64())
     array = values.to_numpy(zero_copy_only=False)
-    return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
+    numbers: NDArray[Any] = array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
+    return numbers

@@ -116,7 +116,8 @@ def attach(raw: RawBags, side: SideTable) -> None:
     if left:
         raw.remarks.append(f"{side.where}: {len(left)} rows name no bag, for example {left[0]!r}")
     if silent:
-        raw.remarks.append(f"{side.where}: it says nothing of {len(silent)} bags, for example {silent[0]!r}")
+        others = "" if len(silent) == 1 else f" and {len(silent) - 1:,} more"
+        raw.remarks.append(f"{side.where} has no row for the bag {silent[0]!r}{others}")
 
 
 def _short_names(name: str) -> list[str]:

@@ -86,12 +86,16 @@ class MIPLGP(ClusterClassifier):
         How latent values are drawn in prediction, see above.
     engine : {"exact", "subset", "low-rank", "auto"}, default="exact"
         Whether the processes have the kernel itself, at a cost that grows with n^2, or its Nyström approximation by
-        landmarks, at a cost that grows with n, which needs the default kernel. "subset" is exact, but learns from
-        bags with 6,000 instances, for "released" and "uniform" weights. "auto" takes "low-rank" for more than
-        10 M and M^2 / 50 distinct training instances, M = `n_landmarks`, if the kernel is the default one, and for a
-        scan; `engine_` says what was taken. Only "low-rank" learns from a `mipl.Scan` or on a cluster.
+        landmarks, at a cost that grows with n, which needs the default kernel. "subset" learns from some instances, for
+        "released" and "uniform" weights; then its posterior means are those of the kernel itself and all instances,
+        and its variances those of landmarks. "auto" takes "low-rank" for more than 10 M and M^2 / 50 distinct training
+        instances, M = `n_landmarks`, if the kernel is the default one, and for a scan; `engine_` says what was taken.
+        Only "low-rank" learns from a `mipl.Scan` or on a cluster.
     n_landmarks : int, default=500
-        Landmarks of the low-rank engine, found by k-means; fewer where there are fewer distinct instances.
+        Landmarks of the low-rank engine, and of the variances of "subset", found by k-means; fewer where there are
+        fewer distinct instances.
+    subset_size : int, default=6000
+        Instances that "subset" learns from: neighbourhoods of 1,000 around random ones.
     alpha_eps : float, default=1e-4
         Dirichlet parameter of a label without weight.
     kernel : gpytorch.kernels.Kernel, default=None
@@ -159,6 +163,8 @@ class MIPLGP(ClusterClassifier):
         Roots of the inverses, which predict the posterior variance; None where this is computed exactly.
     prior_root_ : (M, M) array or None
         Root of the inverse of the landmarks' kernel matrix; None with the exact engine.
+    landmarks_ : (M, d) array or None
+        Landmarks of the variances with "subset", for which `inverse_root_` is (q + 1, M, M); else None.
     instances_ : (n, d) array
         The training instances; equal ones merged where a tenth or more are repeats (`mipl.gp.repeats`). With the
         low-rank engine the M landmarks. `solution_` and `inverse_root_` have a row for each of these.
@@ -202,6 +208,7 @@ class MIPLGP(ClusterClassifier):
         "sampling": [StrOptions({"marginal", "joint", "mean"})],
         "engine": [StrOptions({"exact", "subset", "low-rank", "auto"})],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
+        "subset_size": [Interval(Integral, 1, None, closed="left")],
         "alpha_eps": [Interval(Real, 0, None, closed="neither")],
         "kernel": [Kernel, None],
         "nu": [Options(Real, set(NUS))],
@@ -234,6 +241,7 @@ class MIPLGP(ClusterClassifier):
         sampling: str = "marginal",
         engine: str = "exact",
         n_landmarks: int = 500,
+        subset_size: int = 6000,
         alpha_eps: float = 1e-4,
         kernel: Kernel | None = None,
         nu: float = 2.5,
@@ -262,6 +270,7 @@ class MIPLGP(ClusterClassifier):
         self.sampling = sampling
         self.engine = engine
         self.n_landmarks = n_landmarks
+        self.subset_size = subset_size
         self.alpha_eps = alpha_eps
         self.kernel = kernel
         self.nu = nu
@@ -411,7 +420,8 @@ class MIPLGP(ClusterClassifier):
         q = len(self.classes_)
         proba = self._probabilities(bags, q if self.normalize_over == "classes" else len(self.mean_))
         largest = bags.max(proba[:, :q])
-        return largest / largest.sum(axis=1, keepdims=True)
+        shares: NDArray[np.float64] = largest / largest.sum(axis=1, keepdims=True)
+        return shares
 
     def _predict_instances(self, bags: Bags) -> NDArray[np.float64]:
         proba = self._probabilities(bags, len(self.mean_))

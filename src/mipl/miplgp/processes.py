@@ -36,6 +36,7 @@ class Settings(Protocol):
     alpha_eps: float
     engine: str
     n_landmarks: int
+    subset_size: int
     kernel: Kernel | None
     nu: float
     lengthscale: float | str
@@ -99,7 +100,7 @@ def build_engine(
     n_classes : int
         C, the number of processes.
     seed : int
-        Seed of probes, of the bags to learn from and of the rows whose median distance is taken.
+        Seed of probes, landmarks, of the instances to learn from and of the rows whose median distance is taken.
     weights : (n,) array, default=None
         How often each instance counts; None for once.
     """
@@ -126,7 +127,9 @@ def build_engine(
         )
 
     if name == "subset":
-        return SubsetEngine(exact, X, kernel, learning_rows(bags, seed), weights)
+        rows = learning_rows(X, seed, settings.subset_size)
+        n_landmarks = settings.n_landmarks if len(X) > max(settings.n_landmarks, settings.cholesky_size) else None
+        return SubsetEngine(exact, X, kernel, rows, weights, n_landmarks, seed)
     return exact(X, kernel, weights)
 
 

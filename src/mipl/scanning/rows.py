@@ -155,7 +155,10 @@ class ParquetRows(Rows):
         return {group.id for group in subset.row_groups}
 
     def _batches(self, group: int, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
-        return self._file.iter_batches(batch_size=rows, row_groups=[group], columns=columns)
+        batches: Iterator[pa.RecordBatch] = self._file.iter_batches(
+            batch_size=rows, row_groups=[group], columns=columns
+        )
+        return batches
 
 
 class ArrowRows(Rows):

@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 #: Entries up to which OpenBLAS adds up products with one thread. Beyond, SciPy's steps depend on its number of threads.
 _ONE_THREAD = 10_000
 #: Steps that are remembered, and the bounds of the line search, as SciPy has them.
-_MEMORY, _DECREASE, _CURVATURE, _STEP_TOLERANCE, _LONGEST = 10, 1e-3, 0.9, 0.1, 1e10
+_MEMORY, _DECREASE, _CURVATURE, _STEP_TOLERANCE, _LONGEST = 10, 1e-3, 0.9, 0.1, 10**10
 
 
 class Minimum(NamedTuple):

@@ -54,6 +54,7 @@ def with_landmark_variances(posterior: Posterior, n_landmarks: int, seed: int) -
     identity = torch.eye(len(Z), dtype=torch.float64, device=device)
     shared = _gram(features)
     roots = []
+    assert state.noise is not None
     for noise in state.noise.T:
         values, counts = np.unique(noise, return_counts=True)
         usual = float(values[counts.argmax()])

@@ -15,6 +15,7 @@ import uuid
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import count
 from types import TracebackType
 from typing import Any
@@ -22,7 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mipl.baggp.blocks import Column, add_up
+from mipl.baggp.blocks import Column, add_up, tree_sum
 from mipl.baggp.constants import SUM_FAN_IN
 from mipl.clusters import check_versions, cluster_errors, gather, same
 from mipl.compute import limit_torch
@@ -31,6 +32,8 @@ __all__ = ["OnDask"]
 
 #: Bytes of parameters up to which they go with every task: a fetch from another worker would take longer.
 _SMALL = 4096
+#: Bytes of parameters beyond which sums are taken to be large too, so that only one of them should come to the client.
+_LARGE = 1 << 20
 _ADVICE = "lower rank or n_landmarks"
 
 
@@ -85,7 +88,9 @@ class OnDask:
     ) -> tuple[Tensor, ...]:
         """Sum what a function returns for every block, entry by entry."""
         sums = self._submit(_sum, function, columns, shared)
-        while len(sums) > 1:
+        # The last few are added up here, which saves a task and a round between workers, unless they are large.
+        here = SUM_FAN_IN if _size(shared) <= _LARGE else 1
+        while len(sums) > here:
             name = self._name("tree")
             with cluster_errors(self._client, _ADVICE):
                 sums = [
@@ -93,8 +98,7 @@ class OnDask:
                     for i in range(0, len(sums), SUM_FAN_IN)
                 ]
             self._futures.update(sums)
-        total: tuple[Tensor, ...] = self._gather(sums)[0]
-        return total
+        return tree_sum(self._gather(sums))
 
     def join(self, function: Callable[[list[Any]], Any], column: Column) -> Column:
         """Call a function with the list of all entries of a run."""
@@ -181,6 +185,7 @@ def _size(value: Any) -> int:
     return int(value.nbytes if isinstance(value, Tensor) else sizeof(value))
 
 
+@cache
 def _measure_tensors() -> None:
     """Tell Dask how large tensors are: it takes them for nothing, and would move blocks about and never spill them."""
     from dask.sizeof import sizeof

@@ -40,7 +40,7 @@ def estimator(path: str, **state: object) -> dict:
     return {"$": "estimator", "class": path, "state": state}
 
 
-MIPLGP_ADDED = {"sampling": "marginal", "engine": "exact", "n_landmarks": 500}
+MIPLGP_ADDED = {"sampling": "marginal", "engine": "exact", "n_landmarks": 500, "subset_size": 6000}
 
 BAGGP_FITTED = dict.fromkeys(
     ("background_", "vote_strength_", "label_free_score_", "label_free_error_", "bag_digests_", "outside_")
@@ -72,6 +72,7 @@ TREES = {
             **MIPLGP_ADDED,
             engine_="exact",
             prior_root_=None,
+            landmarks_=None,
         ),
     ),
     "a variant that was a class": (

@@ -120,6 +120,7 @@ class Roles:
     instance_id: str | None = None
     features: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)  #: column -> why
+    in_lists: int | None = None  #: how many features are in the lists of the one column of `features`
 
     @property
     def usual(self) -> bool:
@@ -140,7 +141,9 @@ class Roles:
             )
             if name is not None
         ]
-        if self.features:
+        if self.in_lists is not None:
+            parts.append(f"{self.in_lists} features in the lists {self.features[0]!r}")
+        elif self.features:
             shown = ", ".join(map(repr, self.features[:4])) + (", ..." if len(self.features) > 4 else "")
             word = "feature" if len(self.features) == 1 else "features"
             parts.append(f"{len(self.features)} {word} {shown}")

@@ -164,3 +164,10 @@ def test_the_remark_says_how_many_features_are_in_lists(tmp_path: Path, caplog: 
     with caplog.at_level(logging.INFO, "mipl"):
         mipl.load(tmp_path / "x.parquet", bag="image")
     assert "5 features in the lists 'embedding'" in caplog.text
+
+
+def test_a_title_above_the_names_of_the_columns_is_told(tmp_path: Path):
+    path = tmp_path / "x.csv"
+    path.write_text("My birds of 2024,,\nbag_id,candidates,width\na,owl|wren,1.5\nb,owl,2.5\n")
+    with pytest.raises(DataError, match="remove a title above them"):
+        mipl.load(path)

@@ -215,9 +215,11 @@ def absent(where: str, names: Sequence[str], *roles: str) -> DataError:
     python = ", ".join(f"{role}={name!r}" if name else f"{role}=NAME" for role, name in close.items())
     options = " ".join(f"--{role} {name!r}" if name else f"--{role} NAME" for role, name in close.items())
     meant = " and ".join(repr(name) for name in close.values() if name)
+    unnamed = sum(not name.strip() or _plain(name).startswith("unnamed") for name in names)
+    title = "; the first line must name the columns: remove a title above them" if 2 * unnamed > len(names) else ""
     return DataError(
         f"{where} has no column {usual}; {f'did you mean {meant}? ' if meant else ''}its columns are {_listed(names)}; "
-        f"say which it is with {python} (on the command line {options})"
+        f"say which it is with {python} (on the command line {options}){title}"
     )
 
 

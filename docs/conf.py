@@ -43,6 +43,7 @@ myst_links_external_new_tab = False
 autosummary_generate = True
 autodoc_typehints = "none"  # types stand in the docstrings, with shapes
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 numpydoc_class_members_toctree = False
@@ -118,8 +119,11 @@ def leave_out_inherited(app: Sphinx, what: str, name: str, member: Any, skip: bo
 
 def render_formula(translator: Any, node: nodes.math | nodes.math_block) -> None:
     """Write a formula as MathML, which browsers draw themselves: no script, and no network for the reader."""
+    text = node.astext()
+    if "\\\\" in text and "\\begin" not in text:  # several lines
+        text = rf"\begin{{split}}{text}\end{{split}}"
     display = "block" if isinstance(node, nodes.math_block) else "inline"
-    translator.body.append(convert(node.astext(), display=display))
+    translator.body.append(convert(text, display=display))
     raise nodes.SkipNode
 
 

@@ -54,7 +54,8 @@ def is_tensor(value: Any) -> bool:
 
 def is_table(value: Any) -> bool:
     """Whether a value is a table with named columns: a frame of pandas or polars, or a table of pyarrow."""
-    return type(value).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow") and hasattr(value, "columns")
+    kind = type(value)  # asking a lazy frame itself for its columns would compute them
+    return kind.__module__.partition(".")[0] in ("pandas", "polars", "pyarrow") and hasattr(kind, "columns")
 
 
 def as_pandas(table: Any) -> Any:
@@ -62,7 +63,10 @@ def as_pandas(table: Any) -> Any:
     if hasattr(table, "to_pandas"):
         return table.to_pandas()
     if not hasattr(table, "iloc"):
-        raise DataError(f"expected a frame of pandas or polars or a table of pyarrow, not a {type(table).__name__}")
+        lazy = "; pass frame.collect()" if hasattr(table, "collect") else ""
+        raise DataError(
+            f"expected a frame of pandas or polars or a table of pyarrow, not a {type(table).__name__}{lazy}"
+        )
     return table
 
 

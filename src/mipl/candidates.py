@@ -313,9 +313,8 @@ def parse_labels(
             out[i] = label
         else:
             name = bag_name(i, bag_ids)
-            raise DataError(
-                f"{name} has the label {label!r}, which is not among the classes {_listed(names)}; {_advice(label, names)}"
-            )
+            told = f"{name} has the label {label!r}, which is not among the classes {_listed(names)}"
+            raise DataError(f"{told}; {_advice(label, names)}")
     return out
 
 
@@ -329,7 +328,7 @@ def _advice(label: Any, names: list[Any]) -> str:
     for name in names:
         before, part, after = str(name).partition(str(label))
         sep = (after.strip() or before.strip()[::-1])[:1]
-        if part and sep and not sep.isalnum():
+        if part and sep and sep in ",;/|+&":
             return (
                 f"if the class {name!r} stands for several, pass candidates_sep={sep!r} "
                 f"(on the command line --candidates-sep {sep!r})"

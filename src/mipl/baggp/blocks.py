@@ -11,7 +11,7 @@ and of runs, so that the result does not depend on the place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from mmap import mmap
@@ -96,6 +96,12 @@ class Place(Protocol):
 
     def join(self, function: Callable[[list[Any]], Any], column: Column) -> Column:
         """Call a function with the list of all entries of a run; one result per run, which stays there."""
+
+    def each(self, function: Callable[[Any], Any], values: Iterable[Any]) -> Iterator[Any]:
+        """Results of a function of values in this process that are not blocks, in order."""
+
+    def concurrently(self, tasks: Sequence[Callable[[Place], Any]]) -> list[Any]:
+        """Results of independent tasks, each of which is given a place with the same blocks to compute at."""
 
     def fetch(self, column: Column) -> list[Any]:
         """The values of a column in this process, one per block."""

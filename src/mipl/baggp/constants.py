@@ -30,6 +30,8 @@ REGRESSION_TOLERANCE = 1e-3
 
 #: Ridge per instance on the standardised slope; it keeps separable classes finite.
 PLATT_RIDGE = 1e-3
+#: Curvature per instance that the intercept has at least; the more, the more steps it takes where positives are rare.
+PLATT_JITTER = 1e-5
 PLATT_STEPS = 30
 PLATT_TOLERANCE = 1e-4
 #: Longest Newton step in standardised coordinates; a full one may leap where the curve is flat.
@@ -115,6 +117,8 @@ NOISE_BAGS = 4096
 
 # ---------------------------------------------------------------- memory and time
 
+#: Features that are kept in any case where there are as many landmarks.
+FEWEST_FEATURES = 200
 #: Training instances above which front end, length scale and landmarks are found on a random sample of that many.
 SAMPLE_INSTANCES = 200_000
 #: Instances per run of bags: bounds the working arrays (n, q) and the kernel (n, M) of its blocks.
@@ -134,8 +138,8 @@ PREDICTION_TILE, PREDICTION_LEAST = 8, 16
 JOINED_INSTANCES = 4_000
 #: With fewer training instances one thread is used: threads would wait for each other longer than they work.
 ONE_THREAD_INSTANCES = 4_000
-#: Entries of one batch of leave-one-bag-out inverses, and how far bags are padded to share a batch.
-LEAVE_OUT_ENTRIES, LEAVE_OUT_PADDING = 1 << 22, 1.25
+#: Rows of one batch of leave-one-bag-out inverses, which stays in the cache, and how far bags are padded to share one.
+LEAVE_OUT_ROWS, LEAVE_OUT_PADDING = 2048, 1.25
 
 #: Least certain bags among which `BagGP.label_order` compares all pairs; memory grows with the square, times classes.
 LABELLING_BAGS = 1_500

@@ -7,6 +7,8 @@ and read the bags of the fold as they would read new bags.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +16,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mipl.baggp.blocks import Blocks
+from mipl.baggp.blocks import Blocks, Place
 from mipl.baggp.candidate_noise import trusted_sets
 from mipl.baggp.constants import MIN_FOLD_BAGS, SIGNAL_VARIANCES, TWO_FOLDS_INSTANCES
 from mipl.baggp.likelihood import fit_bag_likelihood
-from mipl.baggp.low_rank import LowRank, gram
+from mipl.baggp.low_rank import LowRank, gram_matrix
 from mipl.baggp.model import Expert
 from mipl.baggp.regression import fit_bag_regression
 from mipl.progress import SILENT, Phases
@@ -94,18 +96,19 @@ def held_out_evidence(
     diagonal as that of all bags is: the regression solves with it as it is, the likelihood does with its diagonal. With
     `joined` the blocks of each fit are joined first.
     """
-    blocks = data.blocks
-    order = np.argsort(blocks.bags)
+    order = np.argsort(data.blocks.bags)
     result = HeldOut(*(torch.empty_like(log_prior) for _ in range(2)))
     at_a_time = 1 if signal_variance == SIGNAL_VARIANCES[0] else 2
-    starts = range(0, len(blocks.folds), at_a_time)
-    for i, start in enumerate(starts):
-        watch = progress.within(f"fold {i + 1} of {len(starts)}")
-        folds = blocks.folds[start : start + at_a_time]
-        kept, left_out = blocks.without(folds), blocks.only(folds)
+    folds = data.blocks.folds
+    held_out = [folds[start : start + at_a_time] for start in range(0, len(folds), at_a_time)]
+
+    def hold_out(i: int, place: Place) -> None:
+        watch = progress.within(f"fold {i + 1} of {len(held_out)}")
+        blocks = replace(data.blocks, place=place)
+        kept, left_out = blocks.without(held_out[i]), blocks.only(held_out[i])
+        own = torch.diag(data.spectrum) - gram_matrix(left_out)
         if joined:
             kept = kept.joined()
-        own = torch.diag(data.spectrum) - left_out.total(gram, left_out.features)[0]
         known = log_prior[_positions(order, kept)]
         regression = fit_bag_regression(kept, own, known, background, [signal_variance], watch)
         diagonal = own.diagonal().clamp(min=0)
@@ -115,6 +118,8 @@ def held_out_evidence(
         )
         for rows, expert in zip(result, (regression.expert, likelihood), strict=True):
             rows[_positions(order, left_out)] = left_out.cat(Expert.read, left_out.features, expert=expert)
+
+    data.blocks.place.concurrently([partial(hold_out, i) for i in range(len(held_out))])
     return result
 
 

@@ -26,7 +26,7 @@ from mipl.baggp.cross_fit import half_folds
 from mipl.baggp.digests import bag_digests
 from mipl.baggp.labelling import class_similarities
 from mipl.baggp.learning import learn
-from mipl.baggp.low_rank import low_rank
+from mipl.baggp.low_rank import low_rank, rank_of
 from mipl.baggp.model import Answer, BagModel, Expert, Stacking
 from mipl.baggp.on_dask import OnDask
 from mipl.baggp.places import Local
@@ -85,7 +85,8 @@ class BagGP(ClusterClassifier):
     n_landmarks : int, default=2000
         Points at which the process is represented; time grows with their square, accuracy slowly.
     rank : int, default=1000
-        Principal features of the landmarks that are kept; memory is n * rank single-precision numbers.
+        Principal features of the landmarks that are kept; memory is n * rank single-precision numbers. Where there are
+        fewer distinct instances than `n_landmarks`, fewer features are kept in proportion, but not fewer than 200.
     lengthscale : float, default=1.0
         Length scale of the Matérn-5/2 kernel, in multiples of the median distance between instances.
     kappa : float, default=None
@@ -249,8 +250,9 @@ class BagGP(ClusterClassifier):
         progress("landmarks")
         generator = torch.Generator().manual_seed(seed)
         self.lengthscale_ = self.lengthscale * median_distance(X, generator, weights=row_weight)
-        landmarks, counts = kmeans_landmarks(X, self.n_landmarks, generator, weights=row_weight)
-        kernel_map = principal_map(landmarks, counts, self.lengthscale_, self.rank)
+        landmarks, counts = kmeans_landmarks(X, self.n_landmarks, generator, weights=row_weight, mapping=place.each)
+        rank = rank_of(len(landmarks), self.n_landmarks, self.rank)
+        kernel_map = principal_map(landmarks, counts, self.lengthscale_, rank)
         if chosen is None:
             rows, front_end = ready(X, sample.offsets, parts), None
         else:

@@ -24,9 +24,8 @@ import torch
 from torch import Tensor
 
 from mipl.baggp.blocks import Block
-from mipl.baggp.constants import LEAVE_OUT_ENTRIES, LEAVE_OUT_PADDING
-from mipl.baggp.low_rank import Ridge, gram
-from mipl.baggp.weights import weigh
+from mipl.baggp.constants import LEAVE_OUT_PADDING, LEAVE_OUT_ROWS
+from mipl.baggp.low_rank import Ridge, symmetric, upper_gram
 
 __all__ = ["BagLeaveOut", "leave_out_factors"]
 
@@ -70,22 +69,21 @@ def leave_out_factors(block: Block, ridge: Ridge) -> BagLeaveOut:
     features, offsets = block.features, block.offsets
     n, rank = features.shape
     sizes = offsets.diff()
-    U = ridge.whiten(features)
-    if block.weight is not None:
-        U = weigh(U, torch.repeat_interleave(block.weight.clamp(max=1).sqrt(), sizes))
-    padded = torch.cat([U, U.new_zeros(1, rank)])
+    root = None if block.weight is None else block.weight.clamp(max=1).sqrt().to(features.dtype)
     result = BagLeaveOut([], [])
     for bags, size in _batches(sizes, rank):
         within = torch.arange(size, device=features.device)
-        rows = torch.where(within < sizes[bags, None], offsets[bags, None] + within, n)
-        of_bags = padded[rows]
+        inside = within < sizes[bags, None]
+        rows = torch.where(inside, offsets[bags, None] + within, n)
+        U = ridge.whiten(features[rows.clamp(max=n - 1).flatten()]).reshape(*rows.shape, rank)
+        U *= inside[:, :, None] if root is None else inside[:, :, None] * root[bags, None, None]
         one = torch.eye(size, dtype=torch.float64, device=features.device)
         # Padding rows of U are zero, so their rows of the matrix are those of the identity.
-        inverse = torch.cholesky_inverse(torch.linalg.cholesky(one - torch.bmm(of_bags, of_bags.mT).double()))
+        inverse = torch.cholesky_inverse(torch.linalg.cholesky(one - torch.bmm(U, U.mT).double()))
         result.batches.append(_Batch(rows, inverse.to(features.dtype)))
     for bag in torch.nonzero(sizes > rank).flatten().tolist():
         span = slice(int(offsets[bag]), int(offsets[bag + 1]))
-        (own,) = gram(block._replace(features=features[span], weight=None))
+        own = symmetric(*upper_gram(block._replace(features=features[span], weight=None)))
         share = 1.0 if block.weight is None else min(float(block.weight[bag]), 1.0)
         inverse = share * torch.cholesky_inverse(torch.linalg.cholesky(ridge.matrix() - share * own))
         result.long.append(_Long(span, inverse))
@@ -99,5 +97,5 @@ def _batches(sizes: Tensor, rank: int) -> Iterator[tuple[Tensor, int]]:
     for group in torch.unique(similar[similar >= 0]):
         bags = torch.nonzero(similar == group).flatten()
         size = int(sizes[bags].max())
-        for batch in bags.split(max(1, LEAVE_OUT_ENTRIES // size**2)):
+        for batch in bags.split(max(1, LEAVE_OUT_ROWS // size)):
             yield batch, size

@@ -137,7 +137,7 @@ def _logits(block: Block, expert: Expert) -> Tensor:
 
 
 def _positives(block: Block, logits: Tensor) -> tuple[Tensor, Tensor]:
-    """How many instances of a block are positive, as expected from their logits (n_b, q), of how many, both by weight."""
+    """How many instances of a block are positive, as their logits (n_b, q) tell, of how many, both by weight."""
     positive, weight = torch.sigmoid(logits.logsumexp(dim=1)), block.row_weight
     count = torch.tensor(len(positive), dtype=torch.float64) if weight is None else weight.sum()
     return weigh(positive, weight).sum(), count
@@ -239,7 +239,7 @@ def likelihood_statistics(
 
 
 def _curvature(block: Block, weights: Tensor, bias: Tensor) -> tuple[Tensor]:
-    """The diagonal (k, q + 1) of the curvature of the instances' log likelihood at the weights of the last k features."""
+    """The diagonal (k, q + 1) of the instances' curvature at the weights of the last k features."""
     features = block.features[:, -len(weights) :]
     p = torch.softmax(_all_logits(features, weights, bias), dim=0)
     information = p * (1 - p)

@@ -12,13 +12,13 @@ from torch import Tensor
 
 from mipl.bag_posterior import segment_sum
 from mipl.baggp.blocks import Block, Blocks
-from mipl.baggp.constants import CHUNK_ROWS, GRAM_STRIP
+from mipl.baggp.constants import CHUNK_ROWS, FEWEST_FEATURES, GRAM_STRIP
 from mipl.baggp.sources import Source
 from mipl.baggp.weights import weigh
 from mipl.gp.nystrom import KernelMap
 from mipl.progress import SILENT, Phases
 
-__all__ = ["LowRank", "Ridge", "gram", "low_rank"]
+__all__ = ["LowRank", "Ridge", "gram_matrix", "low_rank", "rank_of", "symmetric", "upper_gram"]
 
 
 class Ridge(NamedTuple):
@@ -49,7 +49,8 @@ class Ridge(NamedTuple):
         root = self.root.to(features.dtype)
         if root.ndim == 1:
             return features / root
-        return torch.linalg.solve_triangular(root.T, features, upper=True, left=False)
+        whitened: Tensor = torch.linalg.solve_triangular(root.T, features, upper=True, left=False)
+        return whitened
 
     def matrix(self) -> Tensor:
         """Gram + noise (R, R)."""
@@ -69,6 +70,16 @@ class LowRank(NamedTuple):
     blocks: Blocks
     spectrum: Tensor
     kernel_map: KernelMap
+
+
+def rank_of(n_landmarks: int, wanted_landmarks: int, wanted_rank: int) -> int:
+    """The number of features of so many landmarks: fewer in proportion where these are fewer, but not below 200.
+
+    >>> rank_of(2000, 2000, 1000), rank_of(800, 2000, 1000), rank_of(100, 2000, 1000)
+    (1000, 400, 100)
+    """
+    in_proportion = round(min(wanted_rank / wanted_landmarks, 1) * n_landmarks)
+    return min(wanted_rank, n_landmarks, max(in_proportion, FEWEST_FEATURES))
 
 
 def low_rank(
@@ -93,7 +104,7 @@ def low_rank(
     features = rows.place.map(_block, columns, shared, progress.counting("features", 0, n_runs))
     progress("Gram matrix", 0, 1)
     blocks = replace(rows, features=features)
-    values, vectors = torch.linalg.eigh(*blocks.total(gram, features))
+    values, vectors = torch.linalg.eigh(gram_matrix(blocks))
     rotation = vectors.to(kernel_map.T.dtype)
     rotated = blocks.map(_rotate, features, rotation=rotation, in_place=rows.place.in_place)
     del blocks, features  # on a cluster these are other blocks than the rotated ones
@@ -114,18 +125,31 @@ def _block(
     return Block(features, segment_sum(features, offsets), offsets, weight)
 
 
-def gram(block: Block) -> tuple[Tensor, ...]:
-    """The Gram matrix (R, R) of a block, by weight; products of short chunks are summed in double precision."""
+def gram_matrix(blocks: Blocks) -> Tensor:
+    """The Gram matrix (R, R) of the features of all blocks, by weight."""
+    return symmetric(*blocks.total(upper_gram, blocks.features))
+
+
+def upper_gram(block: Block) -> tuple[Tensor]:
+    """The upper triangle of a block's Gram matrix (R, R), by weight; what is below it is not to be used.
+
+    Products of short chunks are summed in double precision.
+    """
     rank = block.features.shape[1]
     total = torch.zeros(rank, rank, dtype=torch.float64, device=block.features.device)
     rows = block.row_weight
     for start in range(0, len(block.features), CHUNK_ROWS):
         chunk = block.features[start : start + CHUNK_ROWS]
         weighted = chunk if rows is None else weigh(chunk, rows[start : start + CHUNK_ROWS])
-        for left in range(0, rank, GRAM_STRIP):  # the upper triangle suffices
+        for left in range(0, rank, GRAM_STRIP):
             right = left + GRAM_STRIP
             total[left:right, left:] += chunk[:, left:right].T @ weighted[:, left:]
-    return (torch.triu(total) + torch.triu(total, 1).T,)
+    return (total,)
+
+
+def symmetric(upper: Tensor) -> Tensor:
+    """The symmetric matrix (R, R) with this upper triangle."""
+    return torch.triu(upper) + torch.triu(upper, 1).T
 
 
 def _rotate(block: Block, rotation: Tensor, in_place: bool) -> Block:

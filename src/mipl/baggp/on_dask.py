@@ -14,7 +14,7 @@ import threading
 import uuid
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import count
 from types import TracebackType
@@ -103,6 +103,14 @@ class OnDask:
     def join(self, function: Callable[[list[Any]], Any], column: Column) -> Column:
         """Call a function with the list of all entries of a run."""
         return Column(self._submit(_join, function, [column], {}), [[0] for _ in column.runs])
+
+    def each(self, function: Callable[[Any], Any], values: Iterable[Any]) -> Iterator[Any]:
+        """Results of a function of values in this process, one after the other."""
+        return map(function, values)
+
+    def concurrently(self, tasks: Sequence[Callable[[OnDask], Any]]) -> list[Any]:
+        """Results of independent tasks, one after the other: each of them occupies all workers."""
+        return [task(self) for task in tasks]
 
     def fetch(self, column: Column) -> list[Any]:
         """The values of a column in this process, one per block."""

@@ -8,7 +8,14 @@ import torch
 from torch import Tensor
 
 from mipl.baggp.blocks import Block, Blocks, Column
-from mipl.baggp.constants import MIN_SCORE_VARIANCE, PLATT_MAX_STEP, PLATT_RIDGE, PLATT_STEPS, PLATT_TOLERANCE
+from mipl.baggp.constants import (
+    MIN_SCORE_VARIANCE,
+    PLATT_JITTER,
+    PLATT_MAX_STEP,
+    PLATT_RIDGE,
+    PLATT_STEPS,
+    PLATT_TOLERANCE,
+)
 from mipl.baggp.weights import weigh
 
 __all__ = ["PlattScaling", "fit_platt", "score_moments"]
@@ -46,7 +53,7 @@ def fit_platt(blocks: Blocks, scores: Column, targets: Column, start: PlattScali
     for _ in range(PLATT_STEPS):
         sums = blocks.total(_newton_sums, blocks.features, scores, targets, a=a, b=b, mean=mean, deviation=deviation)
         ga, gb, haa, hab, hbb = sums
-        gb, haa, hbb = gb + PLATT_RIDGE * count * b, haa + PLATT_RIDGE * count, hbb + PLATT_RIDGE * count
+        gb, haa, hbb = gb + PLATT_RIDGE * count * b, haa + PLATT_JITTER * count, hbb + PLATT_RIDGE * count
         determinant = haa * hbb - hab * hab
         step_a, step_b = (hbb * ga - hab * gb) / determinant, (haa * gb - hab * ga) / determinant
         length = torch.maximum(step_a.abs(), step_b.abs())

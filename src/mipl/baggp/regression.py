@@ -114,15 +114,25 @@ def _fit(
 
     share = weigh(sizes, weight)
     share = share / share.sum()
-    ridge = Ridge.of(gram, noise)
-    factors = blocks.map(leave_out_factors, blocks.features, ridge=ridge)
 
-    def regress(targets: Tensor) -> tuple[Tensor, Column]:
+    def leave_out(noise: float) -> tuple[Ridge, Column]:
+        ridge = Ridge.of(gram, noise)
+        return ridge, blocks.map(leave_out_factors, blocks.features, ridge=ridge)
+
+    def regress(targets: Tensor, ridge: Ridge, factors: Column) -> tuple[Tensor, Column]:
         """Coefficients (R, q) for targets (m, q), and leave-one-bag-out scores (n_b, q)."""
         centred = blocks.rows(targets - share @ targets)
         (right,) = blocks.total(_right_hand_side, blocks.features, centred)
         coef = ridge.solve(right)
         return coef, blocks.map(_leave_one_bag_out, blocks.features, factors, centred, coef=coef)
+
+    # The targets of the start have another variance, hence a noise of their own. Where the Gram matrix is not diagonal,
+    # factors for it would cost as much as all rounds, and the noise of the rounds does as well.
+    targets, rounds = _label_information(log_prior, weight), leave_out(noise)
+    start = rounds
+    if gram.ndim == 1:
+        target_variance = float((share @ targets.square() - (share @ targets).square()).mean())
+        start = leave_out(max(target_variance / signal_variance, noise))
 
     def bag_posterior(scores: Column, platt: PlattScaling) -> tuple[Tensor, Tensor, Tensor]:
         """Posterior and log evidence (m, q) of all bags, class offsets included, and these offsets (q,)."""
@@ -131,7 +141,8 @@ def _fit(
         return label_posterior(evidence + offset, log_prior), evidence + offset, offset
 
     progress("bag regression", 0, REGRESSION_ITERATIONS)
-    _, scores = regress(_label_information(log_prior, weight))
+    _, scores = regress(targets, *start)
+    del start
     slope = START_SLOPE / score_moments(blocks, scores)[2]
     platt = PlattScaling(
         torch.full_like(slope, -math.log(float(weighted_mean(sizes, weight))) - START_SLOPE**2 / 2), slope
@@ -142,7 +153,7 @@ def _fit(
         carries = blocks.map(
             _responsibilities, blocks.features, scores, blocks.rows(posterior), platt=platt, background=background
         )
-        coef, scores = regress(posterior)
+        coef, scores = regress(posterior, *rounds)
         platt = fit_platt(blocks, scores, carries, platt)
         before = posterior
         posterior, log_evidence, offset = bag_posterior(scores, platt)

@@ -46,8 +46,8 @@ def check_classes(raw: RawBags, columns: Columns, unlabelled: Sequence[Any] | No
             "bag without candidates",
             "warning",
             raw.where,
-            f"{len(empty)} of {len(sets)} bags {'have' if len(empty) > 1 else 'has'} no candidates, so that any class is "
-            f"possible: {bags}{more}",
+            f"{len(empty)} of {len(sets)} bags {'have' if len(empty) > 1 else 'has'} no candidates, so that any class "
+            f"is possible: {bags}{more}",
             "give each the labels that are possible, or leave the bag out",
         )
     counts = Counter(label for labels in sets for label in set(labels))

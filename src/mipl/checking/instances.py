@@ -58,7 +58,7 @@ def _odd_columns(raw: RawBags) -> Iterator[Problem]:
                 f"left out: {why}",
                 "give it a name if it is a feature"
                 if not name.strip()
-                else f"pass features=[..., {name!r}] (--features) if it is a feature, ignore={name!r} (--ignore) if not",
+                else f"pass features=[..., {name!r}] (--features) if it is one, ignore={name!r} (--ignore) if not",
             )
     for j, name in enumerate(raw.feature_names or ()):
         looks = non_feature(name, raw.values[:, j])

@@ -29,6 +29,8 @@ __all__ = [
 # Rows of a tile. On a CPU the passes of an elementwise formula over a tile should find it in the cache; a GPU wants
 # long launches instead. Measured: 512 to 1024 are equally fast, 256 takes half as long again.
 TILE_ROWS = {"cpu": 768, "cuda": 8192}
+#: How much larger the squared length of an instance than the median one is wild.
+_WILD = 1e12
 
 
 def scaled_matern(nu: float, lengthscale: float, outputscale: float) -> ScaleKernel:
@@ -76,11 +78,24 @@ def _evaluate(
     return matern_and_derivative(distance, base.nu, base.lengthscale.item(), kernel.outputscale.item(), out)
 
 
+def _centre(X: Tensor) -> Tensor:
+    """An origin (d,) near the instances, so that distances from products of matrices are precise: their mean.
+
+    One wild value of 1e19 would move the mean so far away that all other distances were lost in rounding. Instances a
+    million times as long as the median one therefore do not count.
+    """
+    lengths = X.square().sum(1)
+    usual = lengths[lengths > 0]
+    if not len(usual) or not lengths.max() > _WILD * usual.median():
+        return X.mean(0)
+    return X[lengths <= _WILD * usual.median()].mean(0)
+
+
 @torch.no_grad()
 def cross_kernel(kernel: Kernel, A: Tensor, B: Tensor) -> Tensor:
     """Kernel values (a, b) between two sets of instances."""
     if is_scaled_matern(kernel):
-        centre = B.mean(0)
+        centre = _centre(B)
         return _evaluate(kernel, distances(A - centre, B - centre).to(A.dtype))[0]
     dense: Tensor = kernel(A, B).to_dense()
     return dense
@@ -227,7 +242,7 @@ class MaternMatrix(KernelMatrix):
         self.parameters = [kernel.base_kernel.raw_lengthscale, kernel.raw_outputscale]
         # Near duplicates must be kept apart where matrices are inverted, which those without derivatives are not.
         exact = X.double() if keep_derivatives else X
-        self.centred = exact - exact.mean(0)
+        self.centred = exact - _centre(exact)
         self.squares = self.centred.square().sum(1)
         self.keeps_all = keep_derivatives and 3 * self.half_bytes <= memory_budget
         self.distances: dict[tuple[int, int], Tensor] = {}

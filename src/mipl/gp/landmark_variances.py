@@ -54,7 +54,7 @@ def with_landmark_variances(posterior: Posterior, n_landmarks: int, seed: int) -
     identity = torch.eye(len(Z), dtype=torch.float64, device=device)
     shared = _gram(features)
     roots = []
-    assert state.noise is not None
+    assert state.noise is not None  # an exact posterior has it
     for noise in state.noise.T:
         values, counts = np.unique(noise, return_counts=True)
         usual = float(values[counts.argmax()])
@@ -74,7 +74,8 @@ def with_landmark_variances(posterior: Posterior, n_landmarks: int, seed: int) -
 
 def _features(kernel: torch.nn.Module, rows: Tensor, Z: Tensor, upper: Tensor) -> Tensor:
     cross = cross_kernel(kernel, rows, Z)
-    return torch.linalg.solve_triangular(upper.to(cross.dtype), cross, upper=True, left=False)
+    features: Tensor = torch.linalg.solve_triangular(upper.to(cross.dtype), cross, upper=True, left=False)
+    return features
 
 
 def _gram(features: Tensor, weights: Tensor | None = None) -> Tensor:

@@ -43,9 +43,10 @@ def read_side_table(path: Path, columns: Columns) -> SideTable:
     suffix = path.suffix.lower()
     if suffix == ".json":
         try:
-            return read_export(json.loads(path.read_bytes()), str(path), columns)
+            content = json.loads(path.read_bytes())
         except (ValueError, RecursionError) as error:
             raise DataError(f"{path} is not JSON ({first_line(error)})") from error
+        return read_export(content, str(path), columns)
     if suffix not in (".csv", ".tsv", ".txt"):
         raise DataError(f"{path}: candidates by bag are read from .csv, .tsv or, of Label Studio, .json")
     header, rows = read_rows(path.read_bytes(), str(path), columns)

@@ -23,6 +23,7 @@ from mipl.io.joining import join
 from mipl.io.limits import Allowance, read_limited
 from mipl.io.raw import Loaded, RawBags
 from mipl.io.side_table import attach, read_side_table
+from mipl.visible_text import is_text
 
 __all__ = ["READERS", "expand", "file_format", "read_files", "read_joined", "read_raw"]
 
@@ -158,7 +159,7 @@ def _read_raw(path: Path, columns: Columns, images: dict[str, Any]) -> RawBags |
         dataset: RawBags | MIPLDataset = import_module(ARRAYS[suffix]).read(path, columns.max_bytes)
         return dataset
     reader = import_module(TABLES[suffix])
-    if suffix in (".parquet", ".pq") and not compression:
+    if suffix in (".parquet", ".pq") and not compression and is_text(str(path)):  # Arrow opens no other
         return _described(reader.read(path, str(path), columns), path)
     data = _decompressed(path.read_bytes(), compression, str(path), columns)
     return _described(reader.read(data, str(path), columns), path)

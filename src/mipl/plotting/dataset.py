@@ -217,8 +217,8 @@ def _write_title(figure: Figure, dataset: MIPLDataset, drawing: _Images | _Profi
     summary = dataset.summary()
     title = (
         f"{fitted(dataset.name or 'data set', 2.5, 10.5, 'bold')}: {summary['bags']:,} bags, "
-        f"{summary['instances']:,} instances, {summary['classes']} classes, {summary['candidates']:.3g} candidate labels "
-        "per bag"
+        f"{summary['instances']:,} instances, {summary['classes']} classes, "
+        f"{summary['candidates']:.3g} candidate labels per bag"
     )
     legend = f"{drawing.legend}; at the left its candidate labels"
     legend += "." if dataset.labels is None else ", the true one with ✓."

@@ -69,12 +69,13 @@ def test_a_bag_whose_candidates_are_all_labels_violates_by_its_best_label_alone(
     assert float(margin_violation(p, torch.ones(1, 3, dtype=torch.bool))) == pytest.approx(0.15)
 
 
-def test_the_temperature_falls_to_its_bound_after_77_epochs(network):
+@pytest.mark.parametrize("n_epochs", [25, 100, 400])
+def test_the_temperature_falls_to_its_bound_after_77_hundredths_of_the_training(network, n_epochs):
     net = network(MIPLMA(hidden_sizes=(6,)))
     epochs = 0
     while net.temperature > 0.1:
-        net.end_epoch()
+        net.end_epoch(n_epochs)
         epochs += 1
-    assert epochs == 77
-    net.end_epoch()
+    assert epochs == -(-n_epochs * 76.3 // 100)  # 5 * .95 ** 76.3 is a tenth
+    net.end_epoch(n_epochs)
     assert net.temperature == pytest.approx(0.1)

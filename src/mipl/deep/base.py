@@ -18,12 +18,18 @@ from mipl.bags import Bags
 from mipl.base import MIPLClassifier
 from mipl.compute import limit_torch, seed_of, torch_device
 from mipl.deep.attention import Segments
+from mipl.deep.encoder import Encoder
 from mipl.deep.network import BagNetwork, BagScores
-from mipl.deep.training import BLOCK_ROWS, Plan, train
+from mipl.deep.training import Plan, train
 from mipl.errors import ParameterError
 from mipl.features.auto import choose_features
 
 __all__ = ["DeepMIPL", "blocks", "score_bags"]
+
+#: Instances that a prediction encodes at a time.
+_BLOCK_ROWS = 8192
+#: Epochs of max_epochs="auto": with scaled convolutions, and of everything else.
+_EPOCHS_SCALED, _EPOCHS = 25, 100
 
 
 class DeepMIPL(MIPLClassifier):
@@ -48,10 +54,10 @@ class DeepMIPL(MIPLClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "hidden_sizes": ["array-like"],
         "dropout": [Interval(Real, 0, 1, closed="left")],
+        "scaled_convolutions": ["boolean"],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "schedule": [StrOptions({"cosine", "constant"})],
-        "max_epochs": [Interval(Integral, 1, None, closed="left")],
-        "convolution_epochs": [Interval(Integral, 1, None, closed="left"), None],
+        "max_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "momentum": [Interval(Real, 0, 1, closed="left")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
@@ -72,10 +78,10 @@ class DeepMIPL(MIPLClassifier):
         *,
         hidden_sizes: Sequence[int],
         dropout: float,
+        scaled_convolutions: bool,
         learning_rate: float,
         schedule: Literal["cosine", "constant"],
-        max_epochs: int,
-        convolution_epochs: int | None,
+        max_epochs: int | Literal["auto"],
         batch_size: int | None,
         momentum: float,
         weight_decay: float,
@@ -87,10 +93,10 @@ class DeepMIPL(MIPLClassifier):
     ) -> None:
         self.hidden_sizes = hidden_sizes
         self.dropout = dropout
+        self.scaled_convolutions = scaled_convolutions
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.max_epochs = max_epochs
-        self.convolution_epochs = convolution_epochs
         self.batch_size = batch_size
         self.momentum = momentum
         self.weight_decay = weight_decay
@@ -128,7 +134,7 @@ class DeepMIPL(MIPLClassifier):
         published = {
             # The released loaders leave images as they are; tables are scaled by their --normalize.
             "standardize": dataset in ("birdsong", "sival"),
-            "convolution_epochs": None,
+            "scaled_convolutions": False,
             **cls._published_for_all,
             **settings,
         }
@@ -137,6 +143,10 @@ class DeepMIPL(MIPLClassifier):
     @abstractmethod
     def _network(self, instance_shape: tuple[int, ...], n_classes: int, generator: torch.Generator) -> BagNetwork:
         """A network with fresh weights."""
+
+    def _encoder(self, instance_shape: tuple[int, ...], generator: torch.Generator) -> Encoder:
+        """An encoder with fresh weights."""
+        return Encoder(instance_shape, self.hidden_sizes, self.dropout, generator, self.scaled_convolutions)
 
     def _prepare(
         self, network: BagNetwork, bags: Bags, candidates: NDArray[np.bool_], generator: torch.Generator
@@ -164,7 +174,13 @@ class DeepMIPL(MIPLClassifier):
         self._prepare(network, encoded, candidates, generator)
         progress = self.name if self.verbose else None
         training = train(
-            network, encoded, candidates, self._plan(), generator=generator, device=device, progress=progress
+            network,
+            encoded,
+            candidates,
+            self._plan(network.encoder),
+            generator=generator,
+            device=device,
+            progress=progress,
         )
         self._complete(network, encoded)
         self.weights_, self.loss_ = training.weights, training.loss
@@ -174,10 +190,12 @@ class DeepMIPL(MIPLClassifier):
             if name not in network.training_only
         }
 
-    def _plan(self) -> Plan:
+    def _plan(self, encoder: Encoder) -> Plan:
+        epochs = self.max_epochs
+        if epochs == "auto":
+            epochs = _EPOCHS_SCALED if self.scaled_convolutions and encoder.convolutions else _EPOCHS
         return Plan(
-            max_epochs=self.max_epochs,
-            convolution_epochs=self.convolution_epochs,
+            max_epochs=epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             momentum=self.momentum,
@@ -252,10 +270,10 @@ def score_bags(
 
 
 def blocks(bags: Bags) -> Iterator[Bags]:
-    """Runs of bags with about `BLOCK_ROWS` instances, at least one bag each."""
+    """Runs of bags with about `_BLOCK_ROWS` instances, at least one bag each."""
     start = 0
     while start < len(bags):
-        limit = bags.offsets[start] + BLOCK_ROWS
+        limit = bags.offsets[start] + _BLOCK_ROWS
         stop = max(start + 1, int(np.searchsorted(bags.offsets, limit, side="right")) - 1)
         yield bags[start:stop]
         start = stop

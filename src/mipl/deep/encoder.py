@@ -19,6 +19,8 @@ Layer = TypeVar("Layer", bound=nn.Module)
 _MIN_SIDE = 16
 _CHANNELS = (20, 50)
 _KERNEL = 5
+#: Learning rate of scaled convolutions, relative to that of the layers behind them.
+_SCALED_RATE = 0.1
 #: Where standardised features are cut off, so that sums and products of them stay numbers.
 _FAR = 1e9
 
@@ -40,17 +42,32 @@ class Encoder(nn.Module):
         Share of hidden units left out in training.
     generator : torch.Generator
         Draws the weights; torch's global generator is not touched.
+    scaled_convolutions : bool, default=False
+        Start convolutions by He's rule, which keeps the size of a signal through ReLUs, and let them learn at a tenth
+        of the rate: a kernel is used at many places of an image, so its gradient is longer than those of the layers
+        behind it.
+
+    Attributes
+    ----------
+    convolution_rate : float
+        What the learning rate of the convolutions is multiplied by.
     """
 
     shift: Tensor
     scale: Tensor
 
     def __init__(
-        self, instance_shape: tuple[int, ...], hidden_sizes: Sequence[int], dropout: float, generator: torch.Generator
+        self,
+        instance_shape: tuple[int, ...],
+        hidden_sizes: Sequence[int],
+        dropout: float,
+        generator: torch.Generator,
+        scaled_convolutions: bool = False,
     ) -> None:
         super().__init__()
         self.instance_shape = instance_shape
         self.dropout = dropout
+        self.convolution_rate = _SCALED_RATE if scaled_convolutions else 1.0
         width = prod(instance_shape)
         self.register_buffer("shift", torch.zeros(width))
         self.register_buffer("scale", torch.ones(width))
@@ -58,10 +75,9 @@ class Encoder(nn.Module):
         if is_image(instance_shape) and min(instance_shape[:2]) >= _MIN_SIDE:
             channels = instance_shape[2] if len(instance_shape) == 3 else 1
             for out in _CHANNELS:
-                self.convolutions.append(_convolution(channels, out, generator))
+                self.convolutions.append(_convolution(channels, out, generator, scaled_convolutions))
                 channels = out
             width = channels * prod(_after_pooling(_after_pooling(side)) for side in instance_shape[:2])
-        self.convolved_size = width
         self.layers = nn.ModuleList()
         for size in hidden_sizes:
             self.layers.append(linear(width, size, generator))
@@ -77,13 +93,6 @@ class Encoder(nn.Module):
 
     def forward(self, instances: Tensor, noise: torch.Generator | None = None) -> Tensor:
         """Hidden vectors (n, L) of instances (n, d); without `noise` no unit is dropped."""
-        h = self.convolve(instances)
-        for layer in self.layers:
-            h = dropout(relu(layer(h)), self.dropout, noise)
-        return h
-
-    def convolve(self, instances: Tensor) -> Tensor:
-        """Instances (n, d) standardised and, if they are images, convolved: what the linear layers see, (n, d')."""
         h = ((instances - self.shift) / self.scale).clamp(-_FAR, _FAR)
         if self.convolutions:
             height, width = self.instance_shape[:2]
@@ -91,13 +100,9 @@ class Encoder(nn.Module):
             for convolution in self.convolutions:
                 h = relu(max_pool2d(convolution(h), 2))
             h = h.flatten(1)
+        for layer in self.layers:
+            h = dropout(relu(layer(h)), self.dropout, noise)
         return h
-
-    def behind_convolutions(self) -> Encoder:
-        """An encoder of what `convolve` gives, with the very linear layers of this one."""
-        behind = Encoder((self.convolved_size,), (), self.dropout, torch.Generator())
-        behind.layers = self.layers
-        return behind.to(self.shift.device)
 
 
 def is_image(instance_shape: tuple[int, ...]) -> bool:
@@ -121,8 +126,13 @@ def linear(n_in: int, n_out: int, generator: torch.Generator) -> nn.Linear:
     return _uniform(skip_init(nn.Linear, n_in, n_out), 1 / sqrt(n_in), generator)
 
 
-def _convolution(n_in: int, n_out: int, generator: torch.Generator) -> nn.Conv2d:
-    return _uniform(skip_init(nn.Conv2d, n_in, n_out, _KERNEL), 1 / sqrt(n_in * _KERNEL**2), generator)
+def _convolution(n_in: int, n_out: int, generator: torch.Generator, scaled: bool) -> nn.Conv2d:
+    """A convolution that starts like `linear`; where `scaled`, with kernels sqrt(6) times as large, He's rule."""
+    convolution = _uniform(skip_init(nn.Conv2d, n_in, n_out, _KERNEL), 1 / sqrt(n_in * _KERNEL**2), generator)
+    if scaled:
+        with torch.no_grad():
+            convolution.weight.mul_(sqrt(6))
+    return convolution
 
 
 def _uniform(layer: Layer, bound: float, generator: torch.Generator) -> Layer:

@@ -151,9 +151,9 @@ class FastMIPL(DeepMIPL):
         Widths of the encoder's linear layers; the last one is L.
     dropout : float, default=0.5
         Share of the encoder's hidden units left out in training.
-    scaled_convolutions : bool, default=True
-        Start the convolutions of an image encoder by He's rule and let them learn at a tenth of the rate, which needs a
-        quarter of the epochs. False starts them by torch's rule and at the full rate, as the released program does.
+    scaled_convolutions : bool, default=False
+        Start the convolutions of an image encoder by He's rule and let them learn at a tenth of the rate, as the other
+        deep methods do. False starts them by torch's rule and at the full rate, as the released program does.
     n_samples : int, default=10
         Draws of the weights in each step.
     average_samples : bool, default=True
@@ -260,7 +260,7 @@ class FastMIPL(DeepMIPL):
         *,
         hidden_sizes: Sequence[int] = (256, 128),
         dropout: float = 0.5,
-        scaled_convolutions: bool = True,
+        scaled_convolutions: bool = False,
         n_samples: int = 10,
         average_samples: bool = True,
         score_scaling: Literal["train", "batch"] = "train",

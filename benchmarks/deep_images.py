@@ -1,11 +1,11 @@
 """Deep methods on images: scaled convolutions against those as published, in time and accuracy.
 
 ``python benchmarks/deep_images.py OUT.csv --dataset mnist --r 2 --methods ELIMIPL`` fits with
-`scaled_convolutions=True` for 25 epochs and with `scaled_convolutions=False` for 100, all else being the defaults. The bags are drawn with
-seeds from 100 on, which no suite uses: 350 training bags, the rest of the draw and the 500 bags of a second draw for
-testing. ``--thin 4`` keeps a quarter of each bag's instances, positive and negative alike, and ``--crop 4`` cuts four
-pixels from each side, which takes a
-fifteenth of the time. Fits in OUT.csv are not run again. Needs raw data (MIPL_DATA).
+`scaled_convolutions=True` for 25 epochs and with `scaled_convolutions=False` for 100, all else being the defaults. The
+bags are drawn with seeds from 100 on, which no suite uses: 350 training bags, the rest of the draw and the 500 bags of
+a second draw for testing. ``--thin 4`` keeps a quarter of each bag's instances, positive and negative alike, and
+``--crop 4`` cuts four pixels from each side, which takes a fifteenth of the time. Fits in OUT.csv are not run again.
+Needs raw data (MIPL_DATA).
 """
 
 from __future__ import annotations

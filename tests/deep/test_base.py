@@ -145,19 +145,6 @@ def test_images_of_three_channels_are_learned_from(cls):
 
 
 @each_method
-@pytest.mark.parametrize(
-    ("shape", "scaled", "epochs"),
-    [((16, 16), True, 25), ((16, 16), False, 100), ((8, 8), True, 100), ((6,), True, 100)],
-    ids=str,
-)
-def test_images_take_a_quarter_of_the_epochs_where_convolutions_are_scaled(cls, shape, scaled, epochs):
-    rng = np.random.default_rng(0)
-    bags = Bags.from_list([rng.random((1, *shape)) for _ in range(4)])
-    model = cls(hidden_sizes=(4,), scaled_convolutions=scaled).fit(bags, np.eye(2, dtype=bool)[[0, 1, 0, 1]])
-    assert len(model.loss_) == epochs
-
-
-@each_method
 @pytest.mark.parametrize("dataset", ["mnist", "fmnist", "birdsong", "sival"])
 @pytest.mark.parametrize("r", [1, 2, 3])
 def test_every_preset_fits(cls, dataset, r):
@@ -184,7 +171,6 @@ def test_presets_switch_on_what_the_defaults_leave_out():
     model = FastMIPL.paper("sival", 3, n_samples=2)
     assert (model.score_scaling, model.hidden_sizes, model.n_samples) == ("batch", (512, 1024, 256), 2)
     assert model.learning_rate == 5e-3
-    assert ELIMIPL.paper("mnist", 1).scaled_convolutions is False
 
 
 @each_method

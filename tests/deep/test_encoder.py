@@ -87,14 +87,3 @@ def test_weights_start_within_the_root_of_the_fan_in():
     for parameter in (layer.weight, layer.bias):
         assert parameter.abs().max() <= 1 / 20
     assert layer.weight.std().item() == pytest.approx(1 / 20 / 3**0.5, rel=0.02)
-
-
-def test_scaled_convolutions_keep_the_mean_square_of_a_signal_and_torchs_start_does_not():
-    images = torch.randn(40, 28 * 28, generator=generator(1))
-    sizes = {}
-    for scaled in (True, False):
-        first = Encoder((28, 28), (6,), 0.0, generator(), scaled).convolutions[0]
-        response = torch.relu(torch.nn.functional.conv2d(images.reshape(-1, 1, 28, 28), first.weight))
-        sizes[scaled] = response.square().mean().item()
-    assert sizes[True] == pytest.approx(1, rel=0.15)
-    assert sizes[True] / sizes[False] == pytest.approx(6, rel=1e-3)

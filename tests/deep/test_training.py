@@ -13,7 +13,6 @@ from mipl.bags import Bags
 from mipl.checks import small_problem
 from mipl.deep import DEMIPL, ELIMIPL, MIPLMA, ProMIPL
 from mipl.deep.attention import Segments
-from mipl.deep.encoder import Encoder
 from mipl.deep.network import BagNetwork, BagScores, Batch, Step, restrict, uniform_weights
 from mipl.deep.training import Plan, train
 from mipl.errors import ParameterError
@@ -40,7 +39,6 @@ class Slope(BagNetwork):
 
     def __init__(self, value: float = 0.0) -> None:
         super().__init__()
-        self.encoder = Encoder((4,), (2,), 0.0, torch.Generator())  # not asked
         self.value = nn.Parameter(torch.tensor(value))
         self.seen: list[torch.Tensor] = []
 
@@ -149,23 +147,6 @@ def test_the_gradient_of_a_mini_batch_is_the_mean_of_its_bags_gradients(batch, s
     for gradient, *parts in zip(together, *one_by_one, strict=True):
         assert torch.isfinite(gradient).all()
         torch.testing.assert_close(gradient, sum(parts) / len(single))
-
-
-def test_scaled_convolutions_move_a_tenth_as_far_in_a_step():
-    rng = np.random.default_rng(0)
-    bags = Bags.from_list([rng.random((size, 16, 16)) for size in (1, 3, 2, 4)])
-    candidates = np.eye(3, dtype=bool)[[0, 1, 2, 0]]
-    network = DEMIPL(hidden_sizes=(6,))._network((16, 16), 3, torch.Generator().manual_seed(1))
-    published = copy.deepcopy(network)
-    published.encoder.convolution_rate = 1.0
-    start = [parameter.detach().clone() for parameter in network.parameters()]
-    for net in (network, published):
-        run(net, plan(max_epochs=1, batch_size=None), bags, candidates)
-    names = [name for name, _ in network.named_parameters()]
-    for name, first, own, other in zip(names, start, network.parameters(), published.parameters(), strict=True):
-        assert not torch.equal(other, first)
-        share = 0.1 if "convolutions" in name else 1.0
-        torch.testing.assert_close(own - first, share * (other - first), atol=1e-7, rtol=1e-4)
 
 
 def test_batches_hold_the_instances_of_their_bags():

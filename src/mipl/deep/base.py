@@ -18,7 +18,6 @@ from mipl.bags import Bags
 from mipl.base import MIPLClassifier
 from mipl.compute import limit_torch, seed_of, torch_device
 from mipl.deep.attention import Segments
-from mipl.deep.encoder import Encoder
 from mipl.deep.network import BagNetwork, BagScores
 from mipl.deep.training import Plan, train
 from mipl.errors import ParameterError
@@ -28,8 +27,6 @@ __all__ = ["DeepMIPL", "blocks", "score_bags"]
 
 #: Instances that a prediction encodes at a time.
 _BLOCK_ROWS = 8192
-#: Epochs of max_epochs="auto": with scaled convolutions, and of everything else.
-_EPOCHS_SCALED, _EPOCHS = 25, 100
 
 
 class DeepMIPL(MIPLClassifier):
@@ -54,10 +51,9 @@ class DeepMIPL(MIPLClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "hidden_sizes": ["array-like"],
         "dropout": [Interval(Real, 0, 1, closed="left")],
-        "scaled_convolutions": ["boolean"],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "schedule": [StrOptions({"cosine", "constant"})],
-        "max_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "max_epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "momentum": [Interval(Real, 0, 1, closed="left")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
@@ -78,10 +74,9 @@ class DeepMIPL(MIPLClassifier):
         *,
         hidden_sizes: Sequence[int],
         dropout: float,
-        scaled_convolutions: bool,
         learning_rate: float,
         schedule: Literal["cosine", "constant"],
-        max_epochs: int | Literal["auto"],
+        max_epochs: int,
         batch_size: int | None,
         momentum: float,
         weight_decay: float,
@@ -93,7 +88,6 @@ class DeepMIPL(MIPLClassifier):
     ) -> None:
         self.hidden_sizes = hidden_sizes
         self.dropout = dropout
-        self.scaled_convolutions = scaled_convolutions
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.max_epochs = max_epochs
@@ -131,22 +125,13 @@ class DeepMIPL(MIPLClassifier):
                 stacklevel=2,
             )
         settings = cls._published.get(dataset, cls._published["mnist"])[r - 1]
-        published = {
-            # The released loaders leave images as they are; tables are scaled by their --normalize.
-            "standardize": dataset in ("birdsong", "sival"),
-            "scaled_convolutions": False,
-            **cls._published_for_all,
-            **settings,
-        }
+        # The released loaders leave images as they are; tables are scaled by their --normalize.
+        published = {"standardize": dataset in ("birdsong", "sival"), **cls._published_for_all, **settings}
         return cls(**{**published, **params})
 
     @abstractmethod
     def _network(self, instance_shape: tuple[int, ...], n_classes: int, generator: torch.Generator) -> BagNetwork:
         """A network with fresh weights."""
-
-    def _encoder(self, instance_shape: tuple[int, ...], generator: torch.Generator) -> Encoder:
-        """An encoder with fresh weights."""
-        return Encoder(instance_shape, self.hidden_sizes, self.dropout, generator, self.scaled_convolutions)
 
     def _prepare(
         self, network: BagNetwork, bags: Bags, candidates: NDArray[np.bool_], generator: torch.Generator
@@ -174,13 +159,7 @@ class DeepMIPL(MIPLClassifier):
         self._prepare(network, encoded, candidates, generator)
         progress = self.name if self.verbose else None
         training = train(
-            network,
-            encoded,
-            candidates,
-            self._plan(network.encoder),
-            generator=generator,
-            device=device,
-            progress=progress,
+            network, encoded, candidates, self._plan(), generator=generator, device=device, progress=progress
         )
         self._complete(network, encoded)
         self.weights_, self.loss_ = training.weights, training.loss
@@ -190,12 +169,9 @@ class DeepMIPL(MIPLClassifier):
             if name not in network.training_only
         }
 
-    def _plan(self, encoder: Encoder) -> Plan:
-        epochs = self.max_epochs
-        if epochs == "auto":
-            epochs = _EPOCHS_SCALED if self.scaled_convolutions and encoder.convolutions else _EPOCHS
+    def _plan(self) -> Plan:
         return Plan(
-            max_epochs=epochs,
+            max_epochs=self.max_epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             momentum=self.momentum,

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from mipl.deep.attention import Segments, segment_softmax
 from mipl.deep.base import DeepMIPL
+from mipl.deep.encoder import Encoder
 from mipl.deep.network import AttentionNetwork, Batch, Step, cross_entropy, log_probabilities, restrict
 
 __all__ = ["ELIMIPL"]
@@ -88,9 +89,6 @@ class ELIMIPL(DeepMIPL):
         Width of the attention's hidden layer.
     dropout : float, default=0.5
         Share of the encoder's hidden units left out in training.
-    scaled_convolutions : bool, default=True
-        Start the convolutions of an image encoder by He's rule and let them learn at a tenth of the rate, which needs a
-        quarter of the epochs. False starts them by torch's rule and at the full rate, as the released program does.
     tied_gate : bool, default=False
         Use one matrix for both halves of the gate, as in the released program, see `GatedAttention`.
     squash_logits : bool, default=False
@@ -104,8 +102,8 @@ class ELIMIPL(DeepMIPL):
         suits every batch_size.
     schedule : {"cosine", "constant"}, default="cosine"
         The learning rate falls to zero along a cosine, or stays.
-    max_epochs : int or "auto", default="auto"
-        Passes over the training bags; there is no early stopping. "auto" takes 25 with scaled convolutions, else 100.
+    max_epochs : int, default=100
+        Passes over the training bags; there is no early stopping.
     batch_size : int or None, default=16
         Bags per step; None takes all bags at once.
     momentum : float, default=0.9
@@ -166,14 +164,13 @@ class ELIMIPL(DeepMIPL):
         hidden_sizes: Sequence[int] = (128,),
         attention_size: int = 128,
         dropout: float = 0.5,
-        scaled_convolutions: bool = True,
         tied_gate: bool = False,
         squash_logits: bool = False,
         sparsity_weight: float = 0.1,
         exclusion_weight: float = 1.0,
         learning_rate: float = 0.01,
         schedule: Literal["cosine", "constant"] = "cosine",
-        max_epochs: int | Literal["auto"] = "auto",
+        max_epochs: int = 100,
         batch_size: int | None = 16,
         momentum: float = 0.9,
         weight_decay: float = 1e-4,
@@ -186,7 +183,6 @@ class ELIMIPL(DeepMIPL):
         super().__init__(
             hidden_sizes=hidden_sizes,
             dropout=dropout,
-            scaled_convolutions=scaled_convolutions,
             learning_rate=learning_rate,
             schedule=schedule,
             max_epochs=max_epochs,
@@ -207,7 +203,7 @@ class ELIMIPL(DeepMIPL):
 
     def _network(self, instance_shape: tuple[int, ...], n_classes: int, generator: torch.Generator) -> ELIMIPLNetwork:
         return ELIMIPLNetwork(
-            self._encoder(instance_shape, generator),
+            Encoder(instance_shape, self.hidden_sizes, self.dropout, generator),
             sparsity_weight=self.sparsity_weight,
             exclusion_weight=self.exclusion_weight,
             n_hidden=self.hidden_sizes[-1],

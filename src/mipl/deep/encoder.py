@@ -19,8 +19,6 @@ Layer = TypeVar("Layer", bound=nn.Module)
 _MIN_SIDE = 16
 _CHANNELS = (20, 50)
 _KERNEL = 5
-#: Learning rate of scaled convolutions, relative to that of the layers behind them.
-_SCALED_RATE = 0.1
 #: Where standardised features are cut off, so that sums and products of them stay numbers.
 _FAR = 1e9
 
@@ -42,32 +40,17 @@ class Encoder(nn.Module):
         Share of hidden units left out in training.
     generator : torch.Generator
         Draws the weights; torch's global generator is not touched.
-    scaled_convolutions : bool, default=False
-        Start convolutions by He's rule, which keeps the size of a signal through ReLUs, and let them learn at a tenth
-        of the rate: a kernel is used at many places of an image, so its gradient is longer than those of the layers
-        behind it.
-
-    Attributes
-    ----------
-    convolution_rate : float
-        What the learning rate of the convolutions is multiplied by.
     """
 
     shift: Tensor
     scale: Tensor
 
     def __init__(
-        self,
-        instance_shape: tuple[int, ...],
-        hidden_sizes: Sequence[int],
-        dropout: float,
-        generator: torch.Generator,
-        scaled_convolutions: bool = False,
+        self, instance_shape: tuple[int, ...], hidden_sizes: Sequence[int], dropout: float, generator: torch.Generator
     ) -> None:
         super().__init__()
         self.instance_shape = instance_shape
         self.dropout = dropout
-        self.convolution_rate = _SCALED_RATE if scaled_convolutions else 1.0
         width = prod(instance_shape)
         self.register_buffer("shift", torch.zeros(width))
         self.register_buffer("scale", torch.ones(width))
@@ -75,7 +58,7 @@ class Encoder(nn.Module):
         if is_image(instance_shape) and min(instance_shape[:2]) >= _MIN_SIDE:
             channels = instance_shape[2] if len(instance_shape) == 3 else 1
             for out in _CHANNELS:
-                self.convolutions.append(_convolution(channels, out, generator, scaled_convolutions))
+                self.convolutions.append(_convolution(channels, out, generator))
                 channels = out
             width = channels * prod(_after_pooling(_after_pooling(side)) for side in instance_shape[:2])
         self.layers = nn.ModuleList()
@@ -96,7 +79,7 @@ class Encoder(nn.Module):
         h = ((instances - self.shift) / self.scale).clamp(-_FAR, _FAR)
         if self.convolutions:
             height, width = self.instance_shape[:2]
-            h = h.reshape(len(h), height, width, -1).permute(0, 3, 1, 2)  # (n, c, h, w), channels last in memory
+            h = h.reshape(len(h), height, width, -1).permute(0, 3, 1, 2)  # (n, c, h, w)
             for convolution in self.convolutions:
                 h = relu(max_pool2d(convolution(h), 2))
             h = h.flatten(1)
@@ -126,13 +109,8 @@ def linear(n_in: int, n_out: int, generator: torch.Generator) -> nn.Linear:
     return _uniform(skip_init(nn.Linear, n_in, n_out), 1 / sqrt(n_in), generator)
 
 
-def _convolution(n_in: int, n_out: int, generator: torch.Generator, scaled: bool) -> nn.Conv2d:
-    """A convolution that starts like `linear`; where `scaled`, with kernels sqrt(6) times as large, He's rule."""
-    convolution = _uniform(skip_init(nn.Conv2d, n_in, n_out, _KERNEL), 1 / sqrt(n_in * _KERNEL**2), generator)
-    if scaled:
-        with torch.no_grad():
-            convolution.weight.mul_(sqrt(6))
-    return convolution
+def _convolution(n_in: int, n_out: int, generator: torch.Generator) -> nn.Conv2d:
+    return _uniform(skip_init(nn.Conv2d, n_in, n_out, _KERNEL), 1 / sqrt(n_in * _KERNEL**2), generator)
 
 
 def _uniform(layer: Layer, bound: float, generator: torch.Generator) -> Layer:

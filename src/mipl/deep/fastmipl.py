@@ -151,9 +151,6 @@ class FastMIPL(DeepMIPL):
         Widths of the encoder's linear layers; the last one is L.
     dropout : float, default=0.5
         Share of the encoder's hidden units left out in training.
-    scaled_convolutions : bool, default=False
-        Start the convolutions of an image encoder by He's rule and let them learn at a tenth of the rate, as the other
-        deep methods do. False starts them by torch's rule and at the full rate, as the released program does.
     n_samples : int, default=10
         Draws of the weights in each step.
     average_samples : bool, default=True
@@ -180,8 +177,8 @@ class FastMIPL(DeepMIPL):
         Step length on the mean gradient of a step, whatever batch_size is.
     schedule : {"cosine", "constant"}, default="cosine"
         The learning rate falls to zero along a cosine, or stays.
-    max_epochs : int or "auto", default="auto"
-        Passes over the training bags; there is no early stopping. "auto" takes 25 with scaled convolutions, else 100.
+    max_epochs : int, default=100
+        Passes over the training bags; there is no early stopping.
     batch_size : int or None, default=128
         Bags per step, over which scores are standardised; None takes all bags at once.
     momentum : float, default=0.9
@@ -260,7 +257,6 @@ class FastMIPL(DeepMIPL):
         *,
         hidden_sizes: Sequence[int] = (256, 128),
         dropout: float = 0.5,
-        scaled_convolutions: bool = False,
         n_samples: int = 10,
         average_samples: bool = True,
         score_scaling: Literal["train", "batch"] = "train",
@@ -271,7 +267,7 @@ class FastMIPL(DeepMIPL):
         kl_refresh: int = 10,
         learning_rate: float = 0.1,
         schedule: Literal["cosine", "constant"] = "cosine",
-        max_epochs: int | Literal["auto"] = "auto",
+        max_epochs: int = 100,
         batch_size: int | None = 128,
         momentum: float = 0.9,
         weight_decay: float = 1e-4,
@@ -284,7 +280,6 @@ class FastMIPL(DeepMIPL):
         super().__init__(
             hidden_sizes=hidden_sizes,
             dropout=dropout,
-            scaled_convolutions=scaled_convolutions,
             learning_rate=learning_rate,
             schedule=schedule,
             max_epochs=max_epochs,
@@ -308,7 +303,7 @@ class FastMIPL(DeepMIPL):
 
     def _network(self, instance_shape: tuple[int, ...], n_classes: int, generator: torch.Generator) -> FastMIPLNetwork:
         return FastMIPLNetwork(
-            self._encoder(instance_shape, generator),
+            Encoder(instance_shape, self.hidden_sizes, self.dropout, generator),
             n_hidden=self.hidden_sizes[-1],
             n_classes=n_classes,
             n_samples=self.n_samples,
@@ -325,7 +320,7 @@ class FastMIPL(DeepMIPL):
         assert isinstance(network, FastMIPLNetwork)
         encoder, noise = network.encoder, None
         if not self.init_from_own_encoder:
-            encoder = self._encoder(bags.instance_shape, generator)
+            encoder = Encoder(bags.instance_shape, self.hidden_sizes, self.dropout, generator)
             if self.standardize:
                 encoder.standardize(torch.tensor(bags.instances))
             encoder.to(network.mean.device)

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
 from mipl.deep.base import DeepMIPL
+from mipl.deep.encoder import Encoder
 from mipl.deep.network import Batch, Step, cross_entropy, log_probabilities, restrict
 from mipl.deep.tempered import TemperedNetwork
 
@@ -88,9 +89,6 @@ class MIPLMA(DeepMIPL):
         Width of the attention's hidden layer.
     dropout : float, default=0.5
         Share of the encoder's hidden units left out in training.
-    scaled_convolutions : bool, default=True
-        Start the convolutions of an image encoder by He's rule and let them learn at a tenth of the rate, which needs a
-        quarter of the epochs. False starts them by torch's rule and at the full rate, as the released program does.
     tied_gate : bool, default=False
         Use one matrix for both halves of the gate, as in the released program, see `GatedAttention`.
     squash_logits : bool, default=False
@@ -102,7 +100,7 @@ class MIPLMA(DeepMIPL):
     temperature : float, default=5.0
         tau in the first epoch.
     temperature_decay : float, default=0.95
-        Factor of tau per hundredth of the training, which is an epoch of 100; at .95 the bound is reached after 77.
+        Factor of tau per epoch; at .95 the bound is reached after 77 epochs.
     min_temperature : float, default=0.1
         Lower bound of tau.
     min_deviation : float, default=0.1
@@ -113,8 +111,8 @@ class MIPLMA(DeepMIPL):
         suits every batch_size.
     schedule : {"cosine", "constant"}, default="cosine"
         The learning rate falls to zero along a cosine, or stays.
-    max_epochs : int or "auto", default="auto"
-        Passes over the training bags; there is no early stopping. "auto" takes 25 with scaled convolutions, else 100.
+    max_epochs : int, default=100
+        Passes over the training bags; there is no early stopping.
     batch_size : int or None, default=16
         Bags per step; None takes all bags at once.
     momentum : float, default=0.9
@@ -184,7 +182,6 @@ class MIPLMA(DeepMIPL):
         hidden_sizes: Sequence[int] = (128,),
         attention_size: int = 128,
         dropout: float = 0.5,
-        scaled_convolutions: bool = True,
         tied_gate: bool = False,
         squash_logits: bool = False,
         margin: Literal["batch", "closed-form"] = "batch",
@@ -195,7 +192,7 @@ class MIPLMA(DeepMIPL):
         min_deviation: float = 0.1,
         learning_rate: float = 0.01,
         schedule: Literal["cosine", "constant"] = "cosine",
-        max_epochs: int | Literal["auto"] = "auto",
+        max_epochs: int = 100,
         batch_size: int | None = 16,
         momentum: float = 0.9,
         weight_decay: float = 1e-4,
@@ -208,7 +205,6 @@ class MIPLMA(DeepMIPL):
         super().__init__(
             hidden_sizes=hidden_sizes,
             dropout=dropout,
-            scaled_convolutions=scaled_convolutions,
             learning_rate=learning_rate,
             schedule=schedule,
             max_epochs=max_epochs,
@@ -233,7 +229,7 @@ class MIPLMA(DeepMIPL):
 
     def _network(self, instance_shape: tuple[int, ...], n_classes: int, generator: torch.Generator) -> MIPLMANetwork:
         return MIPLMANetwork(
-            self._encoder(instance_shape, generator),
+            Encoder(instance_shape, self.hidden_sizes, self.dropout, generator),
             margin=self.margin,
             margin_weight=self.margin_weight,
             temperature=self.temperature,

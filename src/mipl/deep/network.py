@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -76,17 +76,8 @@ class BagNetwork(nn.Module, metaclass=ABCMeta):
     def probabilities(self, scores: Tensor) -> Tensor:
         """Class probabilities (b, q) from the scores (b, q) of all bags of a prediction."""
 
-    def end_epoch(self, n_epochs: int) -> None:
-        """Called after each of `n_epochs` epochs of training, for quantities with a schedule of their own."""
-
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        """The parameters as an optimizer takes them, with the `rate` of each group: 1, for convolutions their own."""
-        convolutions = list(self.encoder.convolutions.parameters())
-        others = [parameter for parameter in self.parameters() if all(parameter is not own for own in convolutions)]
-        groups = [{"params": others, "rate": 1.0}]
-        if convolutions:
-            groups.append({"params": convolutions, "rate": self.encoder.convolution_rate})
-        return groups
+    def end_epoch(self) -> None:
+        """Called after each epoch of training, for quantities with a schedule of their own."""
 
 
 class Pooled(NamedTuple):

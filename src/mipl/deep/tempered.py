@@ -22,8 +22,7 @@ class TemperedNetwork(AttentionNetwork):
     of a bag of two come close to each other now and then while the instances differ, and the gradient of that step is
     up to :math:`1 / \epsilon` long. With the published 1e-8 about one fit in a hundred on small bags ends in NaN.
 
-    After each hundredth of the training, that is each epoch of the published 100, :math:`\tau \leftarrow
-    \max(\tau_{min}, \mathrm{decay} \cdot \tau)`; prediction uses the last one.
+    After each epoch :math:`\tau \leftarrow \max(\tau_{min}, \mathrm{decay} \cdot \tau)`; prediction uses the last one.
 
     Parameters
     ----------
@@ -32,7 +31,7 @@ class TemperedNetwork(AttentionNetwork):
     n_hidden : int
         L.
     temperature, decay, min_temperature : float
-        The temperature of the first epoch, its factor per hundredth of the training and its lower bound.
+        The temperature of the first epoch, its factor per epoch and its lower bound.
     min_deviation : float
         The epsilon added to the deviation.
     **params
@@ -64,6 +63,6 @@ class TemperedNetwork(AttentionNetwork):
         standard = segment_standardize(score, segments, self.min_deviation)
         return segment_softmax(standard / (self.root * self.temperature), segments)
 
-    def end_epoch(self, n_epochs: int) -> None:
-        """Cool down by the share of the training that an epoch is."""
-        self.temperature.mul_(self.decay ** (100 / n_epochs)).clamp_(min=self.min_temperature)
+    def end_epoch(self) -> None:
+        """Cool down."""
+        self.temperature.mul_(self.decay).clamp_(min=self.min_temperature)

@@ -78,15 +78,13 @@ def train(
     times the learning rate, times b where the rate is per bag: b bags in one step then move the parameters as far as b
     steps of one bag, as long as the gradient does not turn meanwhile.
 
-    Convolutions follow the learning rate times `Encoder.convolution_rate`.
-
     An interrupt (Ctrl-C) ends the training; what was learned so far is kept, with a warning. A progress bar is shown
     under the name `progress`, if there is one.
     """
     noise = torch.Generator(device).manual_seed(int(torch.randint(2**62, (), generator=generator)))
     data = _TrainingBags(bags, candidates, device)
     optimizer = torch.optim.SGD(
-        network.parameter_groups(),
+        network.parameters(),
         lr=plan.learning_rate,
         momentum=plan.momentum,
         nesterov=plan.momentum > 0,
@@ -98,7 +96,7 @@ def train(
         for epoch in track(range(plan.max_epochs), progress or "", verbose=progress is not None):
             order = torch.randperm(len(bags), generator=generator).to(device)
             losses.append(_epoch(network, data, order, plan, epoch, optimizer, noise))
-            network.end_epoch(plan.max_epochs)
+            network.end_epoch()
     except KeyboardInterrupt:
         warnings.warn(
             f"training was interrupted in epoch {len(losses) + 1} of {plan.max_epochs}; "
@@ -129,7 +127,7 @@ def _epoch(
         optimizer.zero_grad()
         step.loss.mean().backward()
         for group in optimizer.param_groups:
-            group["lr"] = group["rate"] * plan.step_size(epoch, len(index))
+            group["lr"] = plan.step_size(epoch, len(index))
         optimizer.step()
         data.weights[index] = moved_weights(batch.weights, step.belief.detach(), inertia)
         total += step.loss.detach().sum()

@@ -40,6 +40,7 @@ test-lowest:  ## methods, files, the demo and the bench's store with the lowest 
 docs: $(VENV)/.docs  ## the site, in docs/_build/html; needs no network and allows no warning
 	rm -rf docs/generated
 	OMP_NUM_THREADS=1 $(RUN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html
+	$(RUN)/python .ci/site_links.py docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 package: $(STAMP)  ## sdist and wheel in dist/, tried in an empty environment

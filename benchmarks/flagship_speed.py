@@ -1,6 +1,9 @@
 """What BagGP costs: against the bound of its matrix products, against GPyTorch, and how it grows.
 
-    python benchmarks/flagship_speed.py fit            MNIST, Birdsong, SIVAL; multiple of the GEMM bound; GPyTorch
+    python benchmarks/flagship_speed.py fit            digits, MNIST, SIVAL, Birdsong, Newsgroups: phases, and the
+                                                       multiple of the bound of its products; --gpytorch for a ratio
+    python benchmarks/flagship_speed.py cores          the same fits by one and by two threads: clock and bits
+    python benchmarks/flagship_speed.py start          seconds until mipl.BagGP can be used, and what they consist of
     python benchmarks/flagship_speed.py growth         10k to 300k synthetic instances; --largest 1000000 for more
     python benchmarks/flagship_speed.py predict        rate of prediction against that of its matrix products
 
@@ -10,18 +13,38 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
 from measure import measure, print_table
 
 import mipl
+from mipl.baggp import cross_fit, estimator, learning
 from mipl.bags import Bags
 from mipl.datasets.synthetic import make_bags
 
 STEPS = 500  # of the released training loop
+#: What a fit calls, by the module that calls it, and the phase that it belongs to.
+PHASES = (
+    (estimator, "median_distance", "landmarks"),
+    (estimator, "kmeans_landmarks", "landmarks"),
+    (estimator, "principal_map", "map"),
+    (estimator, "low_rank", "features"),
+    (learning, "fit_bag_regression", "regression"),
+    (learning, "fit_bag_likelihood", "likelihood"),
+    (cross_fit, "gram_matrix", "folds: Gram"),
+    (cross_fit, "fit_bag_regression", "folds: regression"),
+    (cross_fit, "fit_bag_likelihood", "folds: likelihood"),
+    (learning, "fit_stacking", "stacking"),
+)
+DATA = ["digits", "mnist", "sival", "birdsong", "newsgroups"]
 
 
 def best_seconds(call: Callable[[], object], repeats: int = 3) -> float:
@@ -81,22 +104,90 @@ def gpytorch_step(bags: Bags, candidates: np.ndarray, n: int = 2000) -> float:
     return best_seconds(step, 1) * (bags.n_instances / n) ** 2
 
 
-def fit(names: list[str]) -> None:
-    rows = []
+@contextmanager
+def phases() -> Iterator[dict[str, float]]:
+    """Count the CPU seconds of what a fit calls, by phase, for the time of the context."""
+    spent: dict[str, float] = defaultdict(float)
+
+    def timed(phase: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            start = time.thread_time()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                spent[phase] += time.thread_time() - start
+
+        return call
+
+    before = [(module, name, getattr(module, name)) for module, name, _ in PHASES]
+    for module, name, phase in PHASES:
+        setattr(module, name, timed(phase, getattr(module, name)))
+    try:
+        yield spent
+    finally:
+        for module, name, function in before:
+            setattr(module, name, function)
+
+
+def fit(names: list[str], gpytorch: bool) -> None:
+    rows, ratios = [], []
+    columns = list(dict.fromkeys(phase for *_, phase in PHASES))
+    train, _ = mipl.load("digits", r=1, seed=0).split(0.7, seed=1)
+    mipl.BagGP().fit(train)  # what happens only once
     for name in names:
         train, _ = mipl.load(name, r=1, seed=0).split(0.7, seed=0)
         model = mipl.BagGP()
-        start = time.process_time()
-        cost = measure(lambda model=model, train=train: model.fit(train.bags, train.candidates))
-        cpu = time.process_time() - start
-        bound = gemm_bound(train.bags.n_instances, model)
-        row = [name, train.bags.n_instances, cost.seconds, cpu, cost.peak_mib, bound, cpu / bound]
-        if name == "mnist":
+        with phases() as spent:
+            start = time.process_time()
+            cost = measure(lambda model=model, train=train: model.fit(train.bags, train.candidates))
+            cpu = time.process_time() - start
+        n = train.bags.n_instances
+        bound = gemm_bound(n, model)
+        parts = [spent[phase] for phase in columns]
+        rows.append([name, n, cost.seconds, cpu, bound, cpu / bound, *parts, cpu - sum(parts), cost.peak_mib])
+        print(name, f"{cpu:.2f} CPU s, {cpu / bound:.1f} times the bound", flush=True)
+        if gpytorch and name == "mnist":
             released = STEPS * gpytorch_step(train.bags, train.candidates)
-            row += [released, released / cost.seconds]
-        rows.append(row + [""] * (9 - len(row)))
-    header = ["data", "instances", "fit s", "CPU s", "MiB", "GEMM bound CPU s", "multiple", "GPyTorch x 500 s", "ratio"]
+            ratios.append([name, released, released / cost.seconds])
+    header = ["data", "instances", "fit s", "CPU s", "bound CPU s", "multiple", *columns, "front end and rest", "MiB"]
     print_table(f"Fit, {torch.get_num_threads()} threads", header, rows)
+    if ratios:
+        print_table("GPyTorch", ["data", f"{STEPS} steps, s", "times the fit"], ratios)
+
+
+def cores(names: list[str]) -> None:
+    """Seconds of the clock with one thread and with two, and whether the models have the same bits."""
+    rows = []
+    threads = torch.get_num_threads
+    for name in names:
+        train, _ = mipl.load(name, r=1, seed=0).split(0.7, seed=0)
+        found, seconds = [], []
+        for n_threads in (1, 2):
+            torch.get_num_threads = lambda n_threads=n_threads: n_threads  # what a fit asks; nothing is set
+            start = time.perf_counter()
+            found.append(mipl.BagGP().fit(train.bags, train.candidates))
+            seconds.append(time.perf_counter() - start)
+        torch.get_num_threads = threads
+        same = all(np.array_equal(getattr(found[0], key), getattr(found[1], key)) for key in ("coef_", "posterior_"))
+        rows.append([name, train.bags.n_instances, *seconds, seconds[1] / seconds[0], str(same)])
+    print_table("Two threads", ["data", "instances", "one, s", "two, s", "ratio", "same bits"], rows)
+
+
+def start() -> None:
+    """CPU seconds of imports in processes of their own, the best of three."""
+    rows = []
+    for code in ("import numpy", "import sklearn.base", "import torch", "import torch, sklearn.base", "import mipl"):
+        rows.append([code, _import_seconds(code)])
+    both = rows[3][1]
+    rows.append(["import mipl; mipl.BagGP", _import_seconds("import mipl; mipl.BagGP")])
+    rows.append(["what mipl adds to torch and sklearn.base", rows[-1][1] - both])
+    print_table("Start-up", ["", "CPU s"], rows)
+
+
+def _import_seconds(code: str) -> float:
+    report = "import time; print(time.process_time())"
+    times = [subprocess.check_output([sys.executable, "-c", f"{code}; {report}"]) for _ in range(3)]
+    return min(map(float, times))
 
 
 def growth(largest: int) -> None:
@@ -135,12 +226,20 @@ def predict(n: int = 100_000) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("fit").add_argument("datasets", nargs="*", default=["mnist", "birdsong", "sival"])
+    fits = commands.add_parser("fit")
+    fits.add_argument("datasets", nargs="*", default=DATA)
+    fits.add_argument("--gpytorch", action="store_true")
+    commands.add_parser("cores").add_argument("datasets", nargs="*", default=DATA[1:])
+    commands.add_parser("start")
     commands.add_parser("growth").add_argument("--largest", type=int, default=300_000)
     commands.add_parser("predict")
     args = parser.parse_args()
     if args.command == "fit":
-        fit(args.datasets)
+        fit(args.datasets, args.gpytorch)
+    elif args.command == "cores":
+        cores(args.datasets)
+    elif args.command == "start":
+        start()
     elif args.command == "growth":
         growth(args.largest)
     else:

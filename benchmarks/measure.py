@@ -25,7 +25,7 @@ def measure(call: Callable[[], Any], repeats: int = 1) -> Cost:
         start = time.perf_counter()
         result = call()
         best = min(best, time.perf_counter() - start)
-    return Cost(best, max(0.0, _status_mib("VmHWM") - before), result)
+    return Cost(best, max(0.0, status_mib("VmHWM") - before), result)
 
 
 def compare(*calls: Callable[[], Any], repeats: int = 5) -> list[Cost]:
@@ -52,10 +52,10 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]
 
 def _reset_peak() -> float:
     Path("/proc/self/clear_refs").write_text("5")
-    return _status_mib("VmRSS")
+    return status_mib("VmRSS")
 
 
-def _status_mib(key: str) -> float:
+def status_mib(key: str) -> float:
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(key):
             return int(line.split()[1]) / 1024

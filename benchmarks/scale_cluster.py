@@ -12,6 +12,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from mipl.baggp.blocks import Block, Blocks, Column, divide
+from mipl.baggp.constants import SUM_FAN_IN
 from mipl.baggp.likelihood import LabelPrior, likelihood_statistics
 from mipl.baggp.on_dask import OnDask
 
@@ -48,6 +49,19 @@ def _import() -> None:
     import mipl.baggp.estimator  # noqa: F401
 
 
+def usage(client: Any) -> tuple[float, float]:
+    """CPU seconds of all workers so far, and the most MiB that one of them has had resident."""
+    found = client.run(_usage)
+    return sum(cpu for cpu, _ in found.values()), max(mib for _, mib in found.values())
+
+
+def _usage() -> tuple[float, float]:
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+
+
 class Moved(NamedTuple):
     """Bytes between processes in a step: as the workers counted them, and by the formula."""
 
@@ -63,8 +77,8 @@ def moved_per_step(client: Any, n: int, rank: int, q: int, bag_size: int = 10) -
     """Take one step of the bag likelihood on random features of n instances, and count.
 
     A worker sends the parameters (R, q + 1) to each of the others that has bags, a sum is a number and a gradient of
-    that shape, and those sums that the tree adds up on another worker travel to it; the last one goes to the client.
-    All are in double precision.
+    that shape, and those sums that the tree adds up on another worker travel to it; the last ones, eight at most, go to
+    the client. All are in double precision.
     """
     m = n // bag_size
     parts = divide(n, np.zeros(m, dtype=np.int64))
@@ -85,8 +99,11 @@ def moved_per_step(client: Any, n: int, rank: int, q: int, bag_size: int = 10) -
     measured = _sent(client) - before
     copies = [len(found) - 1 for found in client.who_has(place.kept).values()]
     number = rank * (q + 1) * 8
-    formula = (sum(copies) + 1) * number
-    words = f"{sum(copies)} copies of (R, q + 1) between workers and one to the client, of {number:,} bytes each"
+    last = len(parts)  # the sums that come to the client
+    while last > SUM_FAN_IN:
+        last = -(-last // SUM_FAN_IN)
+    formula = (sum(copies) + last) * number
+    words = f"{sum(copies)} copies of (R, q + 1) between workers and {last} to the client, of {number:,} bytes each"
     return Moved(measured, formula, words)
 
 

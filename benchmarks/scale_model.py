@@ -5,26 +5,31 @@ run fits bags in this process with one thread, notes what every step costs per i
 the client does itself, and what a task costs on an empty cluster. Then steps are drawn one by one: tasks of a random
 length (the spread is measured), workers that stall, workers that die and whose blocks are computed anew by the others.
 
-With `--check`, the same bags are fitted on one and on two workers, and the model must agree within 15 %.
+The constants are kept in results/scale_model.json. "table" draws from these, compares the model with what
+`benchmarks/scale.py dask` measured on one and on two workers, with which it must agree within 15 %, and puts both into
+docs/scale.md.
 
-Run: python benchmarks/scale_model.py                          # the table of docs/scale.md
-     python benchmarks/scale_model.py --check
-     python benchmarks/scale_model.py --check --size 20000 --landmarks 200
+Run: python benchmarks/scale_model.py measure
+     python benchmarks/scale_model.py table
+     python benchmarks/scale_model.py measure --size 20000 --landmarks 200 --constants /tmp/constants.json
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from measure import print_table
-from scale import BAG_SIZE, N_CLASSES, N_FEATURES, model, scanned
+from scale import RESULTS, ROOT, read
+from scale_cases import BAG_SIZE, N_CLASSES, model, scanned
 from scale_cluster import one_process, workers
+from scale_tables import Table, markdown, put
 
 from mipl.baggp import estimator
 from mipl.baggp.blocks import Column
@@ -40,6 +45,7 @@ CLIENT_ARRAYS = 12
 #: share of tasks that stall and for how many times as long, and seconds until a death is noticed.
 BANDWIDTH, LATENCY, DEATHS, STALLS, STALL, NOTICE = 1.0e9, 5e-4, 1e-3, 1e-3, 5.0, 30.0
 GOAL = 0.15
+CONSTANTS = ROOT / "results" / "scale_model.json"
 
 
 class Step(NamedTuple):
@@ -137,7 +143,7 @@ def measure_fit(scan: Any, n: int, n_landmarks: int) -> tuple[dict[str, Step], f
     try:
         with one_process():
             start = time.process_time()  # with one thread that is the time of a machine that does nothing else
-            model(n_landmarks, cross_fit=2).fit(scan)
+            model(n_landmarks).fit(scan)
             seconds = time.process_time() - start
     finally:
         estimator.Local, InFiles.digests = kept, digests  # type: ignore[misc,method-assign]
@@ -168,7 +174,7 @@ def _nothing(_: int) -> tuple[torch.Tensor, ...]:
 def _tasks(runs: int) -> int:
     """Tasks of a step that is summed: one per run, and the tree's."""
     count, level = runs, runs
-    while level > 1:
+    while level > SUM_FAN_IN:
         level = -(-level // SUM_FAN_IN)
         count += level
     return count
@@ -250,49 +256,74 @@ def simulate(n: float, n_workers: int, found: Constants, rng: np.random.Generato
     return Predicted(seconds, client, 2.5 * worker, CLIENT_ARRAYS * 8 * m * N_CLASSES, link)
 
 
-def check(found: Constants, alone: float, n: int, n_landmarks: int, rng: np.random.Generator) -> None:
-    """Compare with fits on one and two workers."""
-    rows = [("one process", alone, alone, 0.0, "")]
-    with scanned(n) as scan:
-        for n_workers in (1, 2):
-            with workers(n_workers) as client:
-                start = time.perf_counter()
-                model(n_landmarks, cross_fit=2).fit(scan, client=client)
-                measured = time.perf_counter() - start
-            predicted = simulate(n, n_workers, found, rng, local=True).seconds
-            error = predicted / measured - 1
-            rows.append((f"{n_workers} worker(s)", measured, predicted, error, f"within ±{GOAL:.0%}"))
-    print_table(f"{n:,} instances", ("where", "measured s", "predicted s", "error", "goal"), rows)
+# -------------------------------------------------------------------- tables
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=int, default=150_000, help="instances of the measurement (default: %(default)s)")
-    parser.add_argument("--landmarks", type=int, default=2000, help="landmarks of the model (default: %(default)s)")
-    parser.add_argument("--check", action="store_true", help="compare with fits on one and two workers")
-    given = parser.parse_args()
-    rng = np.random.default_rng(0)
-    found, alone = constants(given.size, given.landmarks)
+def step_table(found: Constants, alone: float, n: int) -> Table:
+    """What was measured."""
     work = sorted(found.steps.items(), key=lambda item: -item[1].seconds)[:8]
-    print_table(
-        f"measured: {alone:.1f} s for {given.size:,} instances; client {found.client[0]:.2f} s + "
-        f"{1e6 * found.client[1]:.2f} µs per bag; {1e3 * found.per_task:.2f} ms per task; spread {found.spread:.2f}",
-        ("step", "calls", "µs / instance"),
-        [(name.strip("_"), step.calls, 1e6 * step.seconds) for name, step in work],
-    )
-    if given.check:
-        check(found, alone, given.size, given.landmarks, rng)
+    rows = [(name.strip("_").replace("_", " "), f"{s.calls:,}", f"{1e6 * s.seconds:.1f}") for name, s in work]
+    remarks = [
+        f"In all {alone:,.0f} s for {n:,} instances with rank {found.rank:,} on one core; the client's own work "
+        f"is {found.client[0]:.1f} s and {1e6 * found.client[1]:.1f} µs per bag. A task costs "
+        f"{1e3 * found.per_task:.1f} ms in scheduler and client, and the length of tasks varies by {found.spread:.0%}."
+    ]
+    return Table("The steps of a fit that take longest", ("step", "calls", "µs / instance in all"), rows, remarks)
+
+
+def check_table(found: Constants, n_landmarks: int, rng: np.random.Generator) -> Table:
+    """The model against fits on one and two workers."""
+    rows = []
+    for case, cost in read(RESULTS).items():
+        if case.part == "dask" and case.where != "process" and case.landmarks == n_landmarks:
+            predicted = simulate(case.instances, int(case.where.split()[0]), found, rng, local=True).seconds
+            words = case.where, f"{case.instances:,}", f"{cost.seconds:,.0f}", f"{predicted:,.0f}"
+            rows.append((*words, f"{predicted / cost.seconds - 1:+.0%}", f"{cost.cores}"))
+    header = ("where", "instances", "measured s", "predicted s", "error", "cores")
+    return Table("The model against measured fits", header, rows, [f"Goal: within {GOAL:.0%}, with a core per worker."])
+
+
+def large_table(found: Constants, rng: np.random.Generator) -> Table:
+    """What large fits would take."""
     rows = []
     for n in (1e8, 1e9):
         for n_workers in (10, 100, 1000):
             p = simulate(n, n_workers, found, rng)
-            gib = [each / 2**30 for each in (p.worker_bytes, p.client_bytes, p.link_bytes)]
-            rows.append((f"{n:.0e}", n_workers, p.seconds / 3600, p.client_seconds / 3600, *gib))
-    print_table(
-        f"predicted, {N_FEATURES} features, {N_CLASSES} classes, rank {found.rank}",
-        ("instances", "workers", "hours", "of these client", "GiB / worker", "GiB client", "GiB over its link"),
-        rows,
-    )
+            hours = [f"{each / 3600:,.1f}" for each in (p.seconds, p.client_seconds)]
+            gib = [f"{each / 2**30:,.0f}" for each in (p.worker_bytes, p.client_bytes, p.link_bytes)]
+            rows.append((f"{n:.0e}".replace("+0", ""), f"{n_workers:,}", *hours, *gib))
+    header = ("instances", "workers", "hours", "of these client", "GiB / worker", "GiB client", "GiB over its link")
+    return Table(f"Predicted fits with rank {found.rank:,} and {N_CLASSES} classes", header, rows, [])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["measure", "table"], help="the constants, or what follows from them")
+    parser.add_argument("--size", type=int, default=150_000, help="instances of the measurement (default: %(default)s)")
+    parser.add_argument("--landmarks", type=int, default=2000, help="landmarks of the model (default: %(default)s)")
+    parser.add_argument("--constants", type=Path, default=CONSTANTS, help="the file (default: results/%(default)s)")
+    given = parser.parse_args()
+    if given.what == "measure":
+        found, alone = constants(given.size, given.landmarks)
+        given.constants.write_text(
+            json.dumps({**found._asdict(), "seconds": alone, "size": given.size}, indent=1) + "\n"
+        )
+    kept = json.loads(given.constants.read_text())
+    alone, n = kept.pop("seconds"), kept.pop("size")
+    kept["steps"] = {name: Step(*step) for name, step in kept["steps"].items()}
+    found = Constants(**kept)
+    rng = np.random.default_rng(0)
+    tables = {
+        "steps": step_table(found, alone, n),
+        "check": check_table(found, 2 * found.rank, rng),
+        "large": large_table(found, rng),
+    }
+    page = ROOT / "docs" / "scale.md"
+    for name, table in tables.items():
+        text = "\n".join(markdown(table))
+        print(text, end="\n\n")
+        if given.what == "table" and given.constants == CONSTANTS:
+            page.write_text(put(page.read_text(), name, text))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from typing import Any
 
 import matplotlib
 from docutils import nodes
+from latex2mathml.converter import convert
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
@@ -25,7 +26,6 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
@@ -43,19 +43,22 @@ myst_links_external_new_tab = False
 autosummary_generate = True
 autodoc_typehints = "none"  # types stand in the docstrings, with shapes
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 numpydoc_class_members_toctree = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = "mipl"
+html_math_renderer = "mathml"  # see `render_formula`
 html_static_path = ["_static"]
 html_css_files = ["mipl.css"]
+html_sidebars = {"index": []}
 html_extra_path = ["llms.txt"]
 html_show_sourcelink = False
 html_theme_options = {
     "navbar_align": "left",
-    "header_links_before_dropdown": 6,
+    "navigation_with_keys": False,
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc", "sg_download_links"],
     "footer_start": ["copyright"],
@@ -114,8 +117,19 @@ def leave_out_inherited(app: Sphinx, what: str, name: str, member: Any, skip: bo
     return True if module.split(".")[0] not in ("mipl", "") and not name.startswith("__") else None
 
 
+def render_formula(translator: Any, node: nodes.math | nodes.math_block) -> None:
+    """Write a formula as MathML, which browsers draw themselves: no script, and no network for the reader."""
+    text = node.astext()
+    if "\\\\" in text and "\\begin" not in text:  # several lines
+        text = rf"\begin{{split}}{text}\end{{split}}"
+    display = "block" if isinstance(node, nodes.math_block) else "inline"
+    translator.body.append(convert(text, display=display))
+    raise nodes.SkipNode
+
+
 def setup(app: Sphinx) -> None:
     """Connect the functions above."""
+    app.add_html_math_renderer("mathml", (render_formula, None), (render_formula, None))
     app.add_role("name", name_role)
     app.connect("missing-reference", link_elsewhere)
     app.connect("autodoc-skip-member", leave_out_inherited)

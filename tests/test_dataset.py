@@ -233,3 +233,22 @@ def test_scikit_learn_may_take_a_data_set_for_an_array(digits):
     index = np.array([5, 3, 8])
     assert digits.shape == (len(digits),)
     assert digits[index, ...].equals(digits[index])
+
+
+@pytest.mark.parametrize("what", ["classes", "bag_ids", "feature_names"])
+def test_names_that_no_file_can_hold_are_refused(what: str):
+    names = {"classes": ["a", "b"], "bag_ids": ["1", "2"], "feature_names": ["x", "y"]}
+    names[what][1] = "half \ud800"
+
+    def made() -> mipl.MIPLDataset:
+        bags = mipl.Bags(np.zeros((2, 2)), [0, 1, 2], feature_names=names["feature_names"])
+        return mipl.MIPLDataset(bags, [names["classes"]] * 2, classes=names["classes"], bag_ids=names["bag_ids"])
+
+    with pytest.raises(DataError, match="half a character"):
+        made()
+
+
+def test_the_name_and_the_description_of_a_data_set_can_be_written(tmp_path):
+    ds = mipl.MIPLDataset([[[1.0]], [[2.0]]], [{"a", "b"}] * 2, name="n\udcff", description="\ud800")
+    assert (ds.name, ds.description) == ("n\\udcff", "\\ud800")
+    assert mipl.load(ds.save(tmp_path / "x.parquet")).name == ds.name

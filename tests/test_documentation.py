@@ -69,6 +69,36 @@ def test_links_of_examples_and_of_the_list_for_machines_lead_to_pages():
         assert name in pages or name == "auto_examples/index", name
 
 
+COMMAND = re.compile(
+    r"python (-m pytest|benchmarks/|docs/)|mipl (bench|data)|\btests/[\w/]+\.py|results/[\w-]+\.csv|same command"
+)
+
+
+def tables_without_command(text: str) -> list[str]:
+    """Headings of sections with a table of decimals where neither they nor a section around them has a command."""
+    found, around = [], {}
+    for part in re.split(
+        r"^(?=#+ )", re.sub(r"^```python.*?^```[ ]*$", "", text, flags=re.DOTALL | re.MULTILINE), flags=re.MULTILINE
+    ):
+        head, level = part.partition("\n")[0], len(part) - len(part.lstrip("#"))
+        around = {above: known for above, known in around.items() if above < level}
+        around[level] = bool(COMMAND.search(part))
+        if re.search(r"^\|.*(?<![\w.`=])\d*\.\d", part, re.MULTILINE) and not any(around.values()):
+            found.append(head)
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_table_of_measured_numbers_has_its_command(page: Path):
+    assert tables_without_command(page.read_text(encoding="utf-8")) == []
+
+
+def test_a_table_without_its_command_is_found():
+    table = "| a | 0.5 |\n"
+    assert tables_without_command(f"# A\n## B\n{table}## C\n`python benchmarks/x.py`\n### D\n{table}") == ["## B"]
+    assert tables_without_command("# A\n| `rank` | 12 |\n```python\n# | 0.5\n```\n") == []
+
+
 def test_the_reference_has_every_public_name():
     listed = set(re.findall(r"^   (mipl\.[\w.]+)$", (DOCS / "api.rst").read_text(encoding="utf-8"), re.MULTILINE))
     public = {f"mipl.{name}" for name in mipl.__all__ if not name.startswith("__")}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import fmin_l_bfgs_b, rosen, rosen_der
+from threadpoolctl import threadpool_limits
 
+from mipl import lbfgs
 from mipl.lbfgs import minimize_lbfgs
 
 
@@ -43,3 +45,52 @@ def test_the_start_is_left_as_it_was():
     start = np.array([-1.2, 1.0])
     minimize_lbfgs(rosenbrock, start, max_iter=5, tol=1e-3)
     np.testing.assert_array_equal(start, [-1.2, 1.0])
+
+
+def logistic(size):
+    """A logistic regression whose curvature varies by a thousand, with a ridge."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, size)) * np.geomspace(1, 30, size), rng.choice([-1.0, 1.0], 60)
+
+    def objective(w):
+        margin = y * (X @ w)
+        value = np.logaddexp(0, -margin).sum() + 0.05 * (w**2).sum()
+        return float(value), -X.T @ (y / (1 + np.exp(margin))) + 0.1 * w
+
+    return objective
+
+
+@pytest.mark.parametrize(("max_iter", "tolerance"), [(1, 1e-12), (5, 1e-9), (15, 1e-6)])
+def test_the_steps_for_long_vectors_are_those_of_scipy(max_iter, tolerance, monkeypatch):
+    evaluations = []
+    for bound in (lbfgs._ONE_THREAD, 0):
+        monkeypatch.setattr(lbfgs, "_ONE_THREAD", bound)
+        calls = []
+
+        def counted(w, calls=calls):
+            calls.append(w)
+            return logistic(40)(w)
+
+        evaluations.append((minimize_lbfgs(counted, np.zeros(40), max_iter=max_iter, tol=1e-5), len(calls)))
+    (scipy, scipy_calls), (own, own_calls) = evaluations
+    np.testing.assert_allclose(own.point, scipy.point, atol=tolerance)
+    assert own.n_iter == scipy.n_iter == max_iter
+    assert own_calls == scipy_calls
+
+
+def test_long_vectors_converge_and_the_number_of_threads_of_openblas_changes_no_bit():
+    found = []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads):
+            size = lbfgs._ONE_THREAD + 1
+            scales = np.geomspace(1, 100, size)
+            found.append(
+                minimize_lbfgs(
+                    lambda w, scales=scales: (float(np.sum(scales * np.cosh(w - 1))), scales * np.sinh(w - 1)),
+                    np.zeros(size),
+                    max_iter=200,
+                    tol=1e-8,
+                ).point
+            )
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(found[0], 1, atol=1e-6)

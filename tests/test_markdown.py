@@ -67,7 +67,7 @@ def test_the_readme_runs_as_printed_and_prints_names_of_classes(
     assert sum(right) > 0.8 * len(test)
     right = [a == b for a, b in zip(re.findall(r"\d", resolved), train.label_names(), strict=True)]
     assert sum(right) > 0.9 * len(train)
-    assert {path.name for path in tmp_path.iterdir()} == {"labels.csv", "page.html", "model.mipl", "images.parquet"}
+    assert {path.name for path in tmp_path.iterdir()} == {"labels.csv", "page.html", "model.mipl"}
 
 
 def test_blocks_are_found_with_their_line_and_their_fence():

@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import tomllib
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,12 @@ def test_the_wheel_works_in_an_environment_of_its_own(tmp_path: Path):
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", str(tmp_path), str(ROOT)], check=True, env=clean)
     (wheel,) = tmp_path.glob("*.whl")
+    inside = zipfile.ZipFile(wheel).namelist()
+    assert {name.partition("/")[0].partition("-")[0] for name in inside} == {"mipl"}, (
+        "only the package and its metadata"
+    )
+    ours = (p for p in (ROOT / "src" / "mipl").rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+    assert {str(path.relative_to(ROOT / "src")) for path in ours} <= set(inside), "code, data and py.typed"
     venv.create(tmp_path / "env", with_pip=False)
     python = tmp_path / "env" / "bin" / "python"
     subprocess.run([*pip, "--python", str(python), "install", "--no-deps", str(wheel)], check=True, env=clean)

@@ -40,8 +40,9 @@ def estimator(path: str, **state: object) -> dict:
     return {"$": "estimator", "class": path, "state": state}
 
 
-MIPLGP_ADDED = {"sampling": "marginal", "engine": "exact", "n_landmarks": 500}
+MIPLGP_ADDED = {"sampling": "marginal", "engine": "exact", "n_landmarks": 500, "subset_size": 6000}
 
+BAGGP_ADDED = {"cross_fit": 0, "memory_budget": None, "candidate_noise": 0.0, "verbose": False}
 BAGGP_FITTED = dict.fromkeys(
     ("background_", "vote_strength_", "label_free_score_", "label_free_error_", "bag_digests_", "outside_")
 ) | {"candidate_noise_": 0.0}
@@ -53,9 +54,7 @@ TREES = {
             rank=5,
             stacking_weights_={"$": "array", "name": "0"},
             outlier_rate_=0.1,
-            cross_fit=0,
-            memory_budget=None,
-            candidate_noise=0.0,
+            **BAGGP_ADDED,
             **BAGGP_FITTED,
         ),
     ),
@@ -72,6 +71,7 @@ TREES = {
             **MIPLGP_ADDED,
             engine_="exact",
             prior_root_=None,
+            landmarks_=None,
         ),
     ),
     "a variant that was a class": (
@@ -126,7 +126,11 @@ TREES = {
                         "items": {
                             "a": [
                                 estimator(
-                                    "mipl.baggp.estimator:BagGP", cross_fit=0, memory_budget=None, candidate_noise=0.0
+                                    "mipl.baggp.estimator:BagGP",
+                                    cross_fit=0,
+                                    memory_budget=None,
+                                    candidate_noise=0.0,
+                                    verbose=False,
                                 )
                             ]
                         },

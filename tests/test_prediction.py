@@ -163,3 +163,49 @@ def test_the_command_line_tells_what_it_did_as_json(folder: Path):
     found = json.loads(done.stdout)
     assert [each["bags"] for each in found] == [30] * N_FILES
     assert os.path.samefile(folder / found[0]["output"], folder / "out" / "early" / "0.parquet")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"output": "early/0.parquet", "key": "x", "state": [1], "done": null}',
+        b'{"output": ["early/0.parquet"], "key": "x", "state": [1], "done": {}}',
+    ],
+)
+def test_a_damaged_list_of_what_is_done_is_as_none(folder: Path, line: bytes):
+    predict(folder, "out")
+    (folder / "out" / MANIFEST).write_bytes(line)
+    assert not any(done.skipped for done in predict(folder, "out"))
+    assert all(done.skipped for done in predict(folder, "out"))
+
+
+@pytest.mark.parametrize("change", [None, {"x": 1}, {"bags": "many"}])
+def test_an_entry_of_the_list_that_says_something_odd_is_predicted_again(folder: Path, change: dict | None):
+    predict(folder, "out")
+    file = folder / "out" / MANIFEST
+    entries = [json.loads(line) for line in file.read_text().splitlines()]
+    odd = [{**entry, "done": change and {**entry.get("done", {}), **change}} for entry in entries]
+    file.write_text("".join(json.dumps(entry) + "\n" for entry in odd))
+    assert [done.bags for done in predict(folder, "out")] == [30] * N_FILES
+
+
+def test_answers_that_lie_among_the_data_are_not_taken_for_data(folder: Path):
+    first = predict(folder, "in/answers")
+    assert [done.bags for done in first] == [30] * N_FILES
+    (folder / "in" / "answers" / "early" / "0.parquet").unlink()
+    again = predict(folder, "in/answers")
+    assert [Path(done.source).name for done in again] == [f"{i}.parquet" for i in range(N_FILES)]
+    assert [done.skipped for done in again] == [False, True, True, True, True]
+    with pytest.raises(DataError, match="answers of an earlier run"):
+        predict_to_folder(folder / "m.mipl", [str(folder / "in" / "answers")], folder / "in" / "answers", READING)
+
+
+def test_a_file_whose_name_is_not_utf_8_is_predicted(folder: Path):
+    name = os.fsdecode(b"\xff\xfe.csv")
+    (folder / "odd").mkdir()
+    mipl.load("digits")[:9].save(folder / "odd" / name)
+    done = predict_to_folder(folder / "m.mipl", [str(folder / "odd")], folder / "out", READING)
+    assert [each.bags for each in done] == [9]
+    assert (folder / "out" / name).is_file()

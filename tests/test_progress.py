@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from mipl import progress
-from mipl.progress import track
+from mipl.progress import SILENT, Phases, show_phases, track
 
 
 class Terminal(io.StringIO):
@@ -139,3 +140,72 @@ def test_ipython_without_a_kernel_is_no_notebook(monkeypatch: pytest.MonkeyPatch
     line = run_by(monkeypatch, shell)
     assert "100%" in shown(Terminal(), range(4))[1]
     assert line.lines == 0
+
+
+def in_phases(stream: io.StringIO, **options: Any) -> str:
+    """What `stream` as standard error sees of three phases."""
+    with redirect_stderr(stream), show_phases("BagGP", **options) as told:
+        told("landmarks")
+        told.within("fold 1 of 2").counting("likelihood", 20, 80)(3)
+        told("[bold]stacking[/bold]")
+    return stream.getvalue()
+
+
+def test_a_terminal_sees_the_phase_that_work_is_in():
+    told = in_phases(Terminal())
+    assert "BagGP: [bold]stacking[/bold]" in told
+
+
+def test_a_pipe_and_those_who_did_not_ask_see_no_phases():
+    assert in_phases(io.StringIO()) == ""
+    assert in_phases(Terminal(), verbose=False) == ""
+
+
+def test_counting_starts_where_the_part_of_the_phase_starts():
+    told: list[tuple[str, int, int | None]] = []
+    each = Phases(lambda *said: told.append(said)).within("fold 1 of 2").counting("likelihood", 20, 80)
+    each(1)
+    each(2)
+    assert told == [("fold 1 of 2, likelihood", done, 80) for done in (20, 21, 22)]
+
+
+def test_a_notebook_sees_phases_in_one_line_and_its_end(monkeypatch: pytest.MonkeyPatch):
+    line = run_by(monkeypatch, SimpleNamespace(kernel=object()))
+    monkeypatch.setattr(progress, "_PAUSE", 0.0)
+    assert in_phases(io.StringIO()) == ""
+    assert line.lines == 1
+    assert line.texts[1].startswith("BagGP: landmarks, ")
+    assert line.texts[3].startswith("BagGP: fold 1 of 2, likelihood 23 of 80, ")
+    assert line.texts[-1].startswith("BagGP: done, ")
+
+
+def test_a_notebook_sees_where_work_was_broken_off(monkeypatch: pytest.MonkeyPatch):
+    line = run_by(monkeypatch, SimpleNamespace(kernel=object()))
+
+    def work() -> None:
+        with show_phases("BagGP") as told:
+            told("landmarks")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert line.texts[-1].startswith("BagGP: stopped at landmarks, ")
+
+
+def test_other_threads_than_the_main_one_show_nothing():
+    def work(_: int) -> str:
+        with show_phases("BagGP") as told:
+            assert told is SILENT
+        return "".join(track("abc", "counting"))
+
+    stream = Terminal()
+    with redirect_stderr(stream), ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(work, range(4))) == ["abc"] * 4
+    assert stream.getvalue() == ""
+
+
+def test_other_processes_than_the_main_one_show_nothing():
+    from joblib import Parallel, delayed
+
+    assert Parallel(n_jobs=2)(delayed(progress._alone)() for _ in range(2)) == [False, False]
+    assert progress._alone()

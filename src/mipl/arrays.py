@@ -54,7 +54,8 @@ def is_tensor(value: Any) -> bool:
 
 def is_table(value: Any) -> bool:
     """Whether a value is a table with named columns: a frame of pandas or polars, or a table of pyarrow."""
-    return type(value).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow") and hasattr(value, "columns")
+    kind = type(value)  # asking a lazy frame itself for its columns would compute them
+    return kind.__module__.partition(".")[0] in ("pandas", "polars", "pyarrow") and hasattr(kind, "columns")
 
 
 def as_pandas(table: Any) -> Any:
@@ -62,7 +63,10 @@ def as_pandas(table: Any) -> Any:
     if hasattr(table, "to_pandas"):
         return table.to_pandas()
     if not hasattr(table, "iloc"):
-        raise DataError(f"expected a frame of pandas or polars or a table of pyarrow, not a {type(table).__name__}")
+        lazy = "; pass frame.collect()" if hasattr(table, "collect") else ""
+        raise DataError(
+            f"expected a frame of pandas or polars or a table of pyarrow, not a {type(table).__name__}{lazy}"
+        )
     return table
 
 
@@ -84,7 +88,8 @@ def _from_sparse(matrix: Any, what: str) -> NDArray[Any]:
             f"{what} is a sparse matrix {matrix.shape}, which takes {4 * entries / 2**30:.0f} GiB as the dense array "
             "that bags are; reduce its columns first, for example by scikit-learn's TruncatedSVD(100)"
         )
-    return matrix.toarray()
+    dense: NDArray[Any] = matrix.toarray()
+    return dense
 
 
 def _from_tensor(tensor: Any, what: str) -> NDArray[Any]:
@@ -94,4 +99,5 @@ def _from_tensor(tensor: Any, what: str) -> NDArray[Any]:
     dense = tensor.detach().to_dense() if tensor.layout != torch.strided else tensor.detach()
     # NumPy has no bfloat16 and no float8; bags are float32 in any case.
     single = dense.is_floating_point() and dense.dtype != torch.float64
-    return (dense.float() if single else dense).cpu().numpy()
+    array: NDArray[Any] = (dense.float() if single else dense).cpu().numpy()
+    return array

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipl.errors import DataError
+from mipl.visible_text import is_text
 
 __all__ = ["as_bag_ids"]
 
@@ -42,7 +43,7 @@ def as_bag_ids(ids: Sequence[Any] | NDArray[Any], where: str = "") -> NDArray[An
     """
     array = ids if isinstance(ids, np.ndarray) else None
     if array is not None and array.dtype.kind in "UMm":
-        return array.astype(str)
+        return _whole_text(array.astype(str), where)
     if array is not None and array.dtype.kind in "iu":
         fits = array.dtype.kind == "i" or not array.size or int(array.max()) < 2**63
         return array.astype(np.int64) if fits else array.astype(str)
@@ -56,7 +57,16 @@ def as_bag_ids(ids: Sequence[Any] | NDArray[Any], where: str = "") -> NDArray[An
         raise DataError(f"{_of(where)}bag ids mix integers ({one}) and text ({other!r}); use one kind throughout")
     if kinds == {int} and all(-(2**63) <= int(value) < 2**63 for value in values):
         return np.array(values, dtype=np.int64)
-    return np.array(list(map(str, values)), dtype=str)
+    return _whole_text(np.array(list(map(str, values)), dtype=str), where)
+
+
+def _whole_text(ids: NDArray[np.str_], where: str) -> NDArray[np.str_]:
+    """The same ids; halves of characters, which no file can hold, are an error."""
+    codes = np.ascontiguousarray(ids).view(np.uint32) if ids.size and ids.itemsize else np.empty(0, np.uint32)
+    if ((codes >= 0xD800) & (codes <= 0xDFFF)).any():
+        odd = next(name for name in ids.tolist() if not is_text(name))
+        raise DataError(f"{_of(where)}the bag id {odd!r} has half a character (a lone surrogate); rename it")
+    return ids
 
 
 def _plain(i: int, value: Any, where: str) -> int | str:

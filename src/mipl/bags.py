@@ -239,7 +239,7 @@ class Bags(Segments):
     @property
     def n_features(self) -> int:
         """The number d of features of an instance."""
-        return self.instances.shape[1]
+        return int(self.instances.shape[1])
 
     @property
     def bag_of_instance(self) -> NDArray[np.int64]:
@@ -357,7 +357,8 @@ class Bags(Segments):
             raise DataError("the selection is empty; a Bags holds at least one bag")
         if not np.issubdtype(array.dtype, np.integer):
             raise DataError(f"bags are indexed by integers, a slice or a mask, not by {array.dtype}")
-        return np.arange(len(self))[array]
+        index: NDArray[np.int64] = np.arange(len(self))[array]
+        return index
 
     def __iter__(self) -> Iterator[NDArray[np.float32]]:
         return (self[i] for i in range(len(self)))

@@ -29,7 +29,7 @@ __all__ = ["MIPLClassifier", "refusal_of_weights", "restrict_to_candidates"]
 _LOG = logging.getLogger(__name__)
 
 
-class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     """Base of all methods: `fit` on bags and candidate sets, then classify, resolve and explain.
 
     A method implements `_fit` and `_predict_proba`, and overrides `_predict_instances` and `_resolve` where it knows
@@ -67,6 +67,8 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     supports_sample_weight: ClassVar[bool] = False
     #: Why it does not, for the error; nothing where there is no more to say.
     _no_sample_weight: ClassVar[str] = ""
+    #: How many calls up from `_fit_supervised` the user's call of `fit` is, for warnings.
+    _fit_depth: ClassVar[int] = 6
 
     # ---------------------------------------------------------------- what a method implements
 
@@ -80,7 +82,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         The background class is then a class as any other, and groups are not used.
         """
         if supervision.weights is not None:
-            warn_sets_only(self.name or type(self).__name__, stacklevel=6)
+            warn_sets_only(self.name or type(self).__name__, stacklevel=self._fit_depth)
         if supervision.sample_weight is None:
             self._fit(bags, supervision.candidates)
         else:
@@ -199,7 +201,8 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if isinstance(bags, BagStream):
             return bags.map_bags(self.predict)
         checked = self._check_bags(bags)
-        return self.classes_[np.argmax(self._predict_proba(checked), axis=1)]
+        predicted: NDArray[Any] = self.classes_[np.argmax(self._predict_proba(checked), axis=1)]
+        return predicted
 
     def predict_instances(self, bags: Any) -> NDArray[np.floating[Any]]:
         """Class probabilities (n, q + 1) of every instance, the last column for the negative class."""
@@ -336,7 +339,8 @@ def restrict_to_candidates(
     """Zero the non-candidates of (m, q) probabilities and normalise rows; rows without mass become uniform."""
     kept = np.where(candidates, proba, 0)
     kept = np.where(kept.sum(axis=1, keepdims=True) > 0, kept, candidates.astype(kept.dtype))
-    return kept / kept.sum(axis=1, keepdims=True)
+    posterior: NDArray[np.floating[Any]] = kept / kept.sum(axis=1, keepdims=True)
+    return posterior
 
 
 def _supervision(

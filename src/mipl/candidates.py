@@ -146,7 +146,7 @@ def _parse_entries(entries: list[Any], classes: NDArray[Any] | None, bag_ids: An
             if label not in index:
                 raise DataError(
                     f"{bag_name(i, bag_ids)} has the candidate {label!r}, which is not among the classes "
-                    f"{classes.tolist()}"
+                    f"{_listed(classes.tolist())}"
                 )
             weights[i, index[label]] = entry[label] if isinstance(entry, dict) else 1
     return weights > 0, weights if any(isinstance(entry, dict) for entry in read) else None, classes
@@ -313,8 +313,27 @@ def parse_labels(
             out[i] = label
         else:
             name = bag_name(i, bag_ids)
-            raise DataError(f"{name} has the label {label!r}, which is not among the classes {names}")
+            told = f"{name} has the label {label!r}, which is not among the classes {_listed(names)}"
+            raise DataError(f"{told}; {_advice(label, names)}")
     return out
+
+
+def _listed(names: list[Any], most: int = 10) -> str:
+    """The names as a list; of many the first ones."""
+    return str(names) if len(names) <= most else f"{str(names[:most])[:-1]}, and {len(names) - most} more]"
+
+
+def _advice(label: Any, names: list[Any]) -> str:
+    """What to do about a label that is no class."""
+    for name in names:
+        before, part, after = str(name).partition(str(label))
+        sep = (after.strip() or before.strip()[::-1])[:1]
+        if part and sep and sep in ",;/|+&":
+            return (
+                f"if the class {name!r} stands for several, pass candidates_sep={sep!r} "
+                f"(on the command line --candidates-sep {sep!r})"
+            )
+    return "correct the label, or add it to the candidates of a bag"
 
 
 def label_names(index: NDArray[np.int64] | None, classes: NDArray[Any]) -> list[Any] | None:
@@ -345,7 +364,8 @@ def augment_candidates(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 def uniform_weights(mask: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Spread one unit of weight evenly over each row's candidates (m, q)."""
-    return mask / mask.sum(axis=1, keepdims=True)
+    weights: NDArray[np.float64] = mask / mask.sum(axis=1, keepdims=True)
+    return weights
 
 
 def is_label_vector(y: Any, classes: NDArray[Any]) -> bool:

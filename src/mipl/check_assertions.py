@@ -24,7 +24,8 @@ def random_states(estimator: MIPLClassifier) -> list[str]:
 
 def seeded(estimator: MIPLClassifier) -> MIPLClassifier:
     """A clone with a fixed seed wherever it takes one."""
-    return clone(estimator).set_params(**dict.fromkeys(random_states(estimator), 3))
+    copy: MIPLClassifier = clone(estimator).set_params(**dict.fromkeys(random_states(estimator), 3))
+    return copy
 
 
 def assert_probabilities(what: str, model: MIPLClassifier, bags: Bags) -> None:

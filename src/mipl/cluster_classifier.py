@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from mipl.base import MIPLClassifier
 from mipl.streams import BagStream
@@ -16,6 +16,8 @@ _CLIENT: ContextVar[Any] = ContextVar("client", default=None)
 
 class ClusterClassifier(MIPLClassifier):
     """Base of methods that learn on a cluster, if they are given one; `_client` tells them."""
+
+    _fit_depth: ClassVar[int] = 7
 
     def fit(
         self,
@@ -56,3 +58,8 @@ class ClusterClassifier(MIPLClassifier):
     def _client(self) -> Any:
         """The client of the `fit` that is under way, or None."""
         return _CLIENT.get()
+
+    @property
+    def fits_in_blocks(self) -> bool:
+        """Whether bags may be in files or on a cluster, with the parameters as they are."""
+        return True

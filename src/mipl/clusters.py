@@ -11,13 +11,11 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
-
 from mipl import __version__
+from mipl.compute import limit_torch
 from mipl.errors import MIPLError, UnavailableError
 
 __all__ = [
@@ -28,7 +26,6 @@ __all__ = [
     "connect",
     "gather",
     "map_on_cluster",
-    "one_thread",
     "same",
 ]
 
@@ -278,21 +275,5 @@ def same(value: Any) -> Any:
 
 
 def _call(value: Any, function: Callable[[Any], Any]) -> Any:
-    with one_thread():
+    with limit_torch(one_thread=True):
         return function(value)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Keep torch to one thread in the calling thread, and give it back its number of threads afterwards."""
-    import torch
-
-    torch.get_num_threads()  # torch sets OpenMP's number when a thread first asks for it
-    with _controller().limit(limits=1, user_api="openmp"):
-        yield
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    """The libraries of this process: looking for them takes longer than a small task."""
-    return ThreadpoolController()

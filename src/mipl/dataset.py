@@ -19,6 +19,7 @@ from mipl.html_reprs import dataset_html
 from mipl.rows import check_columns, dataset_frame, frame_features, group_rows, one_per_bag
 from mipl.splitting import split_groups, split_order, train_count
 from mipl.supervision import Supervision, background_column, check_groups
+from mipl.visible_text import as_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,8 +107,8 @@ class MIPLDataset:
         self.candidate_weights = _frozen(weights)
         column = background_column(background, names)
         self.background = None if column is None else names[column].item()
-        self.name = name
-        self.description = description
+        self.name = as_text(name)
+        self.description = as_text(description)
 
     def __repr__(self) -> str:
         weights = "" if self.candidate_weights is None else ", weighted candidates"

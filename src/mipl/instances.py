@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from mipl.arrays import as_array
 from mipl.candidates import bag_name
 from mipl.errors import DataError
+from mipl.visible_text import is_text
 
 __all__ = ["as_bag", "as_feature_names", "as_instance_shape", "as_instances", "as_offsets", "check_finite"]
 
@@ -77,6 +78,8 @@ def as_feature_names(names: Sequence[str] | None, d: int) -> tuple[str, ...] | N
     for j, name in enumerate(given):
         if not isinstance(name, str):
             raise DataError(f"feature {j} has the name {name!r}; feature names are strings")
+        if not is_text(name):
+            raise DataError(f"feature {j} has the name {name!r} with half a character (a lone surrogate); rename it")
     if len(given) != d:
         raise DataError(f"{len(given)} feature names for {d} features; there must be one per feature")
     plain = tuple(str(name) for name in given)  # NumPy's strings become Python's

@@ -71,7 +71,8 @@ class LabelOrder(NamedTuple):
 
 def entropies(posterior: Floats) -> Floats:
     """The entropy (m,) in nats of probabilities (m, q)."""
-    return -np.sum(posterior * np.log(np.where(posterior > 0, posterior, 1.0)), axis=1)
+    entropy: Floats = -np.sum(posterior * np.log(np.where(posterior > 0, posterior, 1.0)), axis=1)
+    return entropy
 
 
 def undecided(posterior: Floats, most: int) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from mipl.persistence import save_model
 __all__ = ["BagPipeline", "before_last", "last_step", "make_pipeline"]
 
 
-class BagPipeline(Pipeline):
+class BagPipeline(Pipeline):  # type: ignore[misc]
     """A scikit-learn `Pipeline` that also answers `predict_instances` and `resolve`, and that `save` writes.
 
     `mipl.make_pipeline` builds it. scikit-learn's own `Pipeline` works just as well for `fit`, `predict`,
@@ -51,7 +51,8 @@ class BagPipeline(Pipeline):
 
     def predict_instances(self, bags: Any) -> NDArray[np.floating[Any]]:
         """Class probabilities (n, q + 1) of every instance, the last column for the negative class."""
-        return last_step(self).predict_instances(before_last(self, bags))
+        proba: NDArray[np.floating[Any]] = last_step(self).predict_instances(before_last(self, bags))
+        return proba
 
     def resolve(self, bags: Any, candidates: Any = None) -> NDArray[np.floating[Any]]:
         """Posterior (m, q) of the true label of bags with candidate sets; zero off the candidates.
@@ -63,7 +64,8 @@ class BagPipeline(Pipeline):
         candidates : (m, q) bool mask, or m collections of labels, default=None
             The candidate labels of each bag; None takes those of the data set.
         """
-        return last_step(self).resolve(before_last(self, bags), candidates)
+        posterior: NDArray[np.floating[Any]] = last_step(self).resolve(before_last(self, bags), candidates)
+        return posterior
 
     def save(self, path: str | Path) -> Path:
         """Write the fitted pipeline to one file without pickle, as `MIPLClassifier.save` does.

@@ -19,7 +19,8 @@ import numpy as np
 
 from mipl import __version__
 from mipl.base import MIPLClassifier
-from mipl.clusters import check_versions, cluster_errors, completed, one_thread, same
+from mipl.clusters import check_versions, cluster_errors, completed, same
+from mipl.compute import limit_torch
 from mipl.errors import DataError, MIPLError, UnavailableError
 from mipl.io.chunks import is_large, read_chunks
 from mipl.io.columns import Columns
@@ -170,20 +171,25 @@ def predict_to_folder(
     """
     if not model.is_file():
         raise DataError(f"no such model file: {model}")
-    targets = _targets(expand(files), folder)
+    earlier, answers = _read_manifest(folder)
+    sources = [source for source in expand(files) if source.resolve() not in answers]
+    if not sources:
+        raise DataError(f"all of these files are answers of an earlier run in {folder}; name the files of the bags")
+    targets = _targets(sources, folder)
     folder.mkdir(parents=True, exist_ok=True)
     with model.open("rb") as file:
         common = f"{hashlib.file_digest(file, 'sha256').hexdigest()} {reading!r} {__version__}"
-    earlier = _read_manifest(folder)
     done: dict[Path, Predicted] = {}
     left: dict[Path, Path] = {}
     for source, target in targets.items():
         entry = earlier.get(str(target.relative_to(folder)))
         if entry is not None and entry["key"] == _key(source, common) and entry["state"] == _state(target):
-            done[source] = Predicted(**{**entry["done"], "skipped": True})
+            done[source] = entry["done"]
             tell(done[source])
         else:
             left[source] = target
+    # Before anything is written: where the folder lies among the data, the next run must not take answers for bags.
+    _append(folder, [{"output": str(target.relative_to(folder))} for target in left.values()])
     failed: list[str] = []
     running = _run(model, left, reading, jobs) if client is None else _run_on_cluster(client, model, left, reading)
     for source, result in running:
@@ -192,7 +198,7 @@ def predict_to_folder(
             continue
         done[source] = result
         entry = {"key": _key(source, common), "state": _state(left[source]), "done": asdict(result)}
-        _append(folder, {"output": str(left[source].relative_to(folder)), **entry})
+        _append(folder, [{"output": str(left[source].relative_to(folder)), **entry}])
         tell(result)
     if failed:
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
@@ -239,7 +245,8 @@ def _targets(sources: list[Path], folder: Path) -> dict[Path, Path]:
 
 def _key(source: Path, common: str) -> str:
     """A digest of all that the answers depend on."""
-    return hashlib.blake2b(f"{source.absolute()} {_state(source)} {common}".encode(), digest_size=16).hexdigest()
+    text = f"{source.absolute()} {_state(source)} {common}"
+    return hashlib.blake2b(os.fsencode(text), digest_size=16).hexdigest()  # names of files need not be UTF-8
 
 
 def _state(path: Path) -> list[int] | None:
@@ -250,29 +257,35 @@ def _state(path: Path) -> list[int] | None:
     return [found.st_size, found.st_mtime_ns]
 
 
-def _read_manifest(folder: Path) -> dict[str, dict[str, Any]]:
-    found = {}
+def _read_manifest(folder: Path) -> tuple[dict[str, dict[str, Any]], set[Path]]:
+    """What is done, by its name in the folder, and all files of answers, also those that a killed run had begun."""
+    found: dict[str, dict[str, Any]] = {}
+    answers: set[Path] = set()
     try:
-        lines = (folder / MANIFEST).read_text(encoding="utf-8").splitlines()
+        lines = (folder / MANIFEST).read_bytes().splitlines()
     except OSError:
-        return {}
+        return found, answers
     for line in lines:
         try:
             entry = json.loads(line)
-            found[entry["output"]] = {name: entry[name] for name in ("key", "state", "done")}
-        except (ValueError, KeyError, TypeError):  # a line that a killed run left unfinished
+            answers.add((folder / entry["output"]).resolve())
+            done = Predicted(**{**entry["done"], "skipped": True})
+            if not all(type(count) is int for count in (done.bags, done.known, done.right)):
+                continue
+            found[entry["output"]] = {"key": entry["key"], "state": entry["state"], "done": done}
+        except (ValueError, KeyError, TypeError, RecursionError):  # not done, or a line that a killed run left
             continue
-    return found
+    return found, answers
 
 
-def _append(folder: Path, entry: dict[str, Any]) -> None:
+def _append(folder: Path, entries: list[dict[str, Any]]) -> None:
     with (folder / MANIFEST).open("a+b") as file:
         file.seek(0, os.SEEK_END)
         if file.tell():
             file.seek(-1, os.SEEK_END)
             if file.read(1) != b"\n":  # after an unfinished line
                 file.write(b"\n")
-        file.write(json.dumps(entry).encode() + b"\n")
+        file.write(b"".join(json.dumps(entry).encode() + b"\n" for entry in entries))
 
 
 # -------------------------------------------------------------------- processes
@@ -337,7 +350,7 @@ def _run_on_cluster(
 
 
 def _one_on_cluster(source: Path, target: Path, model: MIPLClassifier, reading: Reading) -> Predicted | Exception:
-    with one_thread():
+    with limit_torch(one_thread=True):
         return _one(model, source, target, reading)
 
 

@@ -65,7 +65,8 @@ class Method:
                 raise ParameterError(f"{self.name} has no parameter {given!r}; {_instead(name, known, 'it has')}")
             (to_wrapper if name in own else to_learner)[name] = value
         learner = _load(self.path)(**to_learner)
-        return _load(self.wrapper)(learner, **to_wrapper) if self.wrapper else learner
+        method: MIPLClassifier = _load(self.wrapper)(learner, **to_wrapper) if self.wrapper else learner
+        return method
 
     @property
     def summary(self) -> str:
@@ -75,7 +76,8 @@ class Method:
     @property
     def citation(self) -> str:
         """Where it was published."""
-        return _load(self.path).citation
+        citation: str = _load(self.path).citation
+        return citation
 
     def parameters(self) -> dict[str, Any]:
         """Names and defaults of all parameters, those of the wrapper first."""

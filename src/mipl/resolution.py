@@ -156,7 +156,8 @@ class Resolution:
         """The probability (m,) that the truth is missing from the candidates; zero for models that rule this out."""
         if self.candidates is None:
             return np.zeros(len(self))
-        return np.where(self.candidates, 0, self.posterior).sum(axis=1)
+        outside: NDArray[np.floating[Any]] = np.where(self.candidates, 0, self.posterior).sum(axis=1)
+        return outside
 
     @property
     def verdict(self) -> str:
@@ -232,7 +233,8 @@ class Resolution:
 
     @cached_property
     def _best(self) -> NDArray[np.int64]:
-        return np.argmax(self._among_candidates, axis=1)
+        best: NDArray[np.int64] = np.argmax(self._among_candidates, axis=1)
+        return best
 
     @cached_property
     def _second(self) -> NDArray[np.int64]:

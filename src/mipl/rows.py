@@ -139,7 +139,7 @@ def one_per_bag(column: Any, rows: NDArray[np.int64], offsets: NDArray[np.int64]
     """
     values = column.to_numpy(dtype=object)[rows]
     missing = column.isna().to_numpy()[rows]
-    first = values[offsets[:-1]]
+    first: NDArray[Any] = values[offsets[:-1]]
     expected = np.repeat(first, np.diff(offsets))
     differ = np.flatnonzero(~missing & np.fromiter(map(_differ, values, expected), bool))
     if len(differ):

@@ -47,7 +47,8 @@ class Segments:
         total = self.sum(values)
         if not np.issubdtype(total.dtype, np.inexact):
             total = total.astype(np.float64)
-        return total / self.sizes.astype(total.dtype).reshape((-1,) + (1,) * (total.ndim - 1))
+        means: NDArray[Any] = total / self.sizes.astype(total.dtype).reshape((-1,) + (1,) * (total.ndim - 1))
+        return means
 
     def logsumexp(self, values: ArrayLike) -> NDArray[Any]:
         """``log sum exp`` of per-instance `values` (n, ...) over each bag, without overflow."""
@@ -55,7 +56,8 @@ class Segments:
         top = self.max(values)
         shift = np.where(np.isfinite(top), top, 0)
         with np.errstate(divide="ignore"):
-            return np.log(self.sum(np.exp(values - self.spread(shift)))) + shift
+            found: NDArray[Any] = np.log(self.sum(np.exp(values - self.spread(shift)))) + shift
+            return found
 
     def spread(self, values: ArrayLike) -> NDArray[Any]:
         """Repeat per-bag `values` (m, ...) for every instance of the bag, to (n, ...)."""

@@ -74,7 +74,8 @@ def background_column(background: Any, classes: NDArray[Any]) -> int | None:
     label = background.item() if isinstance(background, np.generic) else background
     if isinstance(label, bool) or label not in names:
         raise DataError(f"the background class {label!r} is not among the classes {names}")
-    return names.index(label)
+    column: int | None = names.index(label)
+    return column
 
 
 def check_groups(groups: ArrayLike | None, m: int) -> NDArray[np.int64] | None:

@@ -23,7 +23,7 @@ from mipl.parameters import check_parameters
 __all__ = ["BagTransformer"]
 
 
-class BagTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class BagTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg, misc]
     """A scikit-learn transformer that works on the instances of bags.
 
     All instances are the rows that the transformer learns from and transforms; bags, candidates, labels and ids stay as
@@ -136,7 +136,8 @@ class BagTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         if input_features is None:
             counted = [f"x{j}" for j in range(self.n_features_in_)]
             input_features = getattr(self, "feature_names_in_", counted)
-        return self.transformer_.get_feature_names_out(np.asarray(input_features, dtype=object))
+        names: NDArray[Any] = self.transformer_.get_feature_names_out(np.asarray(input_features, dtype=object))
+        return names
 
     # ---------------------------------------------------------------- columns and rows
 

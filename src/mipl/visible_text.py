@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["shortened", "visible"]
+__all__ = ["as_text", "is_text", "shortened", "visible"]
 
 #: Control characters (C0, DEL, C1), lone surrogates, line separators, invisible and direction marks.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]")
@@ -44,6 +44,30 @@ def visible(text: str, *, keep: str = "") -> str:
         return _SPELLED.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
 
     return _UNSAFE.sub(spelled, text)
+
+
+def is_text(text: str) -> bool:
+    r"""Whether a file can hold a string: Python's strings may have halves of characters, which UTF-8 does not know.
+
+    They come from names of files that are not UTF-8 and from ``"\ud800"`` in JSON.
+
+    >>> is_text("größe"), is_text("\ud800")
+    (True, False)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def as_text(name: str) -> str:
+    r"""The name of a file as text: bytes that are not UTF-8, which Python has as halves of characters, are spelled out.
+
+    >>> as_text("gr\udcf6sse.png")
+    'gr\\udcf6sse.png'
+    """
+    return name.encode(errors="backslashreplace").decode()
 
 
 def shortened(text: str, most: int) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mipl.errors import DataError
+from mipl.visible_text import is_text
 
 __all__ = ["as_label", "join_votes", "read_entry", "split_vote"]
 
@@ -65,6 +66,8 @@ def read_entry(bag: str, entry: Any, classes: Collection[Any] | None = None) -> 
 def as_label(what: str, label: Any) -> int | str:
     """The label as a plain integer or string; `what` starts the error."""
     if isinstance(label, str):
+        if not is_text(label):
+            raise DataError(f"{what} {label!r} has half a character (a lone surrogate), which is no text; rename it")
         return str(label)
     if isinstance(label, bool | np.bool_) or not isinstance(label, int | np.integer):
         raise DataError(f"{what} {label!r} is neither an integer nor a string")

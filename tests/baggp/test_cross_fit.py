@@ -9,7 +9,6 @@ from baggp_blocks import block_of, blocks_of, generator, log_prior, low_rank_of
 from mipl.baggp.constants import SIGNAL_VARIANCES
 from mipl.baggp.cross_fit import assign_folds, held_out_evidence
 from mipl.baggp.likelihood import fit_bag_likelihood
-from mipl.baggp.low_rank import Spectrum
 from mipl.baggp.model import Expert
 from mipl.baggp.regression import fit_bag_regression
 from mipl.datasets.synthetic import make_bags
@@ -32,7 +31,7 @@ def test_held_out_evidence_is_that_of_a_fit_to_the_other_bags_alone() -> None:
     features = data.kernel_map(torch.tensor(others.bags.instances).double())
     gram = features.T @ features
     blocks = blocks_of(block_of(features, torch.tensor(others.bags.offsets)))
-    regression = fit_bag_regression(blocks, Spectrum.of(gram), known[~inside], variances=[SIGNAL_VARIANCES[1]])
+    regression = fit_bag_regression(blocks, gram, known[~inside], variances=[SIGNAL_VARIANCES[1]])
     candidates = torch.tensor(others.candidates)
     likelihood = fit_bag_likelihood(blocks, gram.diagonal(), regression.posterior, candidates)
     left_out = ds[inside]

@@ -7,6 +7,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from mipl.baggp import blocks as blocks_module
 from mipl.baggp.blocks import Column, add_up
 from mipl.baggp.places import Local
 from mipl.errors import UnavailableError
+from mipl.progress import Phases
 
 pytest.importorskip("distributed")
 
@@ -69,8 +71,12 @@ def test_a_fit_to_files_on_a_cluster_is_the_fit_in_memory(cluster: Cluster, tmp_
     ds[20:].save(tmp_path / "2.parquet")
     monkeypatch.chdir(tmp_path)  # workers have another working directory
     inside = model(cross_fit=2).fit(ds)
-    outside = model(cross_fit=2).fit(mipl.scan("."), client=cluster.client)
+    phases: list[str] = []
+    watched = Phases(lambda phase, *_: phases.append(phase))
+    monkeypatch.setattr("mipl.baggp.estimator.show_phases", lambda title, *, verbose: nullcontext(watched))
+    outside = model(cross_fit=2, verbose=True).fit(mipl.scan("."), client=cluster.client)
     assert_same_bits(outside, inside)
+    assert set(phases) > {"landmarks", "features", "bag likelihood", "fold 2 of 2, bag likelihood"}
     assert pickle.loads(pickle.dumps(outside)).predict(ds).tolist() == inside.predict(ds).tolist()
     loaded = mipl.load_model(outside.save(tmp_path / "m.mipl"))
     np.testing.assert_array_equal(loaded.predict_proba(ds), inside.predict_proba(ds))

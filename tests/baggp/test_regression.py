@@ -34,9 +34,7 @@ def test_the_stages_do_not_depend_on_how_bags_are_cut_into_blocks() -> None:
         data = low_rank_of(X, ds.bags.offsets, kernel_map, instances=rows)
         regression = fit_bag_regression(data.blocks, data.spectrum, log_prior(ds.candidates))
         candidates = torch.tensor(ds.candidates)
-        likelihood = fit_bag_likelihood(
-            data.blocks, data.spectrum.values, regression.posterior, candidates, stages=STAGES[:2]
-        )
+        likelihood = fit_bag_likelihood(data.blocks, data.spectrum, regression.posterior, candidates, stages=STAGES[:2])
         features = torch.cat([block.features for block in Local().fetch(data.blocks.features)])
         answers.append((regression.posterior, likelihood.logits(features)))
     assert len(data.blocks.parts) > 4

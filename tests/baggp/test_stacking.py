@@ -8,7 +8,7 @@ import torch
 from baggp_blocks import log_prior
 
 from mipl.baggp.model import Stacking
-from mipl.baggp.stacking import fit_stacking, label_free
+from mipl.baggp.stacking import blend, fit_stacking, label_free
 
 
 def bags_of(q: int, m: int, scale: float, outlier_rate: float = 0.0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -78,3 +78,30 @@ def test_the_label_free_score_is_that_of_the_scoring_module() -> None:
     score = label_free(P, known)
     assert score.mean == pytest.approx(expected)
     assert 0 < score.standard_error < 0.1
+
+
+def test_models_that_say_the_same_of_seen_and_unseen_bags_are_taken_at_their_word() -> None:
+    log_odds, known = bags_of(q=5, m=400, scale=2.0)
+    answer = torch.softmax(log_odds, dim=1)
+    torch.testing.assert_close(blend(answer, answer, known), torch.softmax(log_odds + known, dim=1))
+
+
+def test_an_answer_that_echoes_the_candidate_sets_counts_for_nothing_where_unseen_bags_show_chance() -> None:
+    log_odds, known = bags_of(q=5, m=400, scale=2.0)
+    chance = torch.full_like(known, 1 / 5)
+    echo = torch.softmax(torch.where(known == 0, 3.0, 0.0) + 0.5 * log_odds, dim=1)
+    torch.testing.assert_close(blend(chance, echo, known), torch.softmax(known, dim=1))
+
+
+def test_a_model_that_has_seen_the_bags_counts_less_the_more_of_its_score_is_echo() -> None:
+    log_odds, known = bags_of(q=5, m=2000, scale=1.0)
+    unseen = torch.softmax(log_odds, dim=1)
+    previous = 0.5
+    for echo in (0.5, 2.0):
+        seen = torch.softmax(log_odds + torch.where(known == 0, echo, 0.0), dim=1)
+        ratio = label_free(unseen, known).mean / label_free(seen, known).mean
+        share = 0.5 * ratio**0.5
+        assert 0 < share < previous
+        previous = share
+        expected = torch.softmax((1 - share) * unseen.log() + share * seen.log() + known, dim=1)
+        torch.testing.assert_close(blend(unseen, seen, known), expected)

@@ -89,6 +89,29 @@ def test_all_problems_are_told_at_once(tmp_path: Path):
     } <= set(found)
 
 
+def test_candidates_that_are_not_separated_are_one_problem_and_not_four(tmp_path: Path):
+    rows = [('"owl, wren"', "wren"), ('"jay, owl"', "jay"), ("wren", "wren"), ('"jay, Owl"', "jay"), ("robin", "owl")]
+    lines = [f"{i},{cell},{label},{i}.5,{i % 3}" for i, (cell, label) in enumerate(rows)]
+    found = kinds(mipl.check(write(tmp_path / "x.csv", lines)))
+    assert found["candidates not separated"].severity == "error"  # the label 'jay' is no class as it stands
+    assert "'Owl' and 'owl'" in found["near-duplicate classes"].message  # told of the names as they are meant
+    assert "bag 4 (line 6)" in found["label outside the candidates"].where
+    assert "more" not in found["label outside the candidates"].message
+    with pytest.raises(mipl.MIPLError, match="pass candidates_sep=','"):
+        mipl.load(tmp_path / "x.csv")
+    assert mipl.check(tmp_path / "x.csv", candidates_sep=",").usable
+
+
+def test_a_folder_of_images_without_a_table_says_what_is_missing(tmp_path: Path):
+    from PIL import Image
+
+    for i in range(2):
+        Image.new("RGB", (64, 64), (i, 9, 9)).save(tmp_path / f"{i}.png")
+    told = str(kinds(mipl.check(tmp_path))["no candidates"])
+    assert "nothing says which labels are possible" in told
+    assert "--table FILE" in told
+
+
 def test_ids_and_indices_among_the_columns_are_told(tmp_path: Path):
     path = tmp_path / "x.csv"
     path.write_text(

@@ -77,3 +77,26 @@ def test_equal_instances_have_a_root() -> None:
     _, root = roots(posterior, np.repeat(FEW[:3], 20, axis=0))
     assert np.isfinite(root).all()
     np.testing.assert_allclose(root[:, 0] - root[:, 19], 0, atol=0.1)
+
+
+def test_counted_instances_have_the_covariance_of_one_of_their_copies() -> None:
+    """Copies are more than the threshold, distinct instances fewer than Lanczos steps: nothing is lost."""
+    X, y, noise = problem()
+    posterior = cg_engine(X).condition(y, noise).posterior
+    counts = np.random.default_rng(4).integers(15, 60, size=len(FEW))
+    assert counts.sum() > CHOLESKY_SIZE
+    mean, root = posterior.sampling_roots(FEW, 64, torch.Generator().manual_seed(0), 1e9, counts)
+    assert root.shape == (C, len(FEW), ROOT_RANK)
+    np.testing.assert_allclose(root @ root.transpose(0, 2, 1), covariance(posterior, FEW), atol=1e-5)
+    np.testing.assert_array_equal(mean, posterior.moments(FEW, 64)[0])
+
+
+def test_counted_instances_keep_as_much_variance_as_their_copies() -> None:
+    X, y, noise = problem()
+    posterior = cg_engine(X).condition(y, noise).posterior
+    some, counts = MANY[:400], np.random.default_rng(4).integers(1, 5, size=400)
+    copies = np.square(roots(posterior, np.repeat(some, counts, axis=0))[1]).sum(2)
+    _, root = posterior.sampling_roots(some, 64, torch.Generator().manual_seed(0), 1e9, counts)
+    counted = np.repeat(np.square(root).sum(2), counts, axis=1)
+    np.testing.assert_allclose(counted.mean(1), copies.mean(1), rtol=0.02)
+    assert np.corrcoef(counted.ravel(), copies.ravel())[0, 1] > 0.95

@@ -127,3 +127,30 @@ def test_only_the_isotropic_scaled_matern_takes_the_closed_form(X: Any, kernel: 
     assert not is_scaled_matern(kernel)
     assert is_scaled_matern(matern())
     assert type(kernel_matrix(kernel.double(), X, EVERYTHING)) is KernelMatrix
+
+
+@BUDGETS
+def test_values_alone_are_those_beside_derivatives(X: Any, budget: float) -> None:
+    kernel = matern()
+    alone, both = kernel_matrix(kernel, X, budget), bound(kernel, X, budget)
+    alone.update(derivatives=False)
+    assert torch.equal(alone.dense(), both.dense())
+    assert isinstance(alone, MaternMatrix)
+    assert not alone.distances
+    kernel.outputscale = 0.7
+    for K in (alone, both):
+        K.update()
+    W = torch.ones(N, N, dtype=torch.float64)
+    assert torch.equal(alone.gradient(W), both.gradient(W))
+
+
+@pytest.mark.parametrize("size", [1e8, 1e19, 3e38])
+def test_one_wild_value_leaves_the_distances_of_the_others(X: Any, size: float) -> None:
+    wild = X.clone()
+    wild[7, 1] = size
+    others = torch.arange(N) != 7
+    expected = matern()(X[others]).to_dense()
+    K = bound(matern(), wild, EVERYTHING).dense()
+    torch.testing.assert_close(K[others][:, others], expected)
+    torch.testing.assert_close(cross_kernel(matern(), wild[others], wild)[:, others], expected)
+    assert (K[7, others] < 1e-9).all()

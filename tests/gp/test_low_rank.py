@@ -8,7 +8,7 @@ import gpytorch
 import numpy as np
 import pytest
 import torch
-from dense_gp import CPU, LENGTHSCALE, OUTPUTSCALE, C, D, N, cholesky_engine, problem
+from dense_gp import LENGTHSCALE, OUTPUTSCALE, C, D, N, cholesky_engine, problem
 from dense_low_rank import approximate_kernel, dense, low_rank_engine, noises
 
 from mipl.errors import ParameterError
@@ -123,9 +123,9 @@ def test_a_posterior_stays_what_it_is_when_learning_goes_on() -> None:
 
 def test_a_kernel_without_the_closed_form_is_refused_with_its_remedy() -> None:
     kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())
-    options: Any = {"n_landmarks": 5, "extra_noise": 0.1, "seed": 0, "device": CPU}
+    options: Any = {"n_landmarks": 5, "extra_noise": 0.1, "seed": 0}
     with pytest.raises(ParameterError, match=r'needs the default kernel.*engine="exact"'):
-        LowRankEngine(np.zeros((4, 2)), kernel, 2, **options)
+        LowRankEngine(torch.zeros(4, 2), kernel, 2, **options)
 
 
 def test_auto_takes_low_rank_for_many_distinct_instances_per_landmark_and_the_matern_kernel() -> None:

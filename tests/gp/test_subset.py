@@ -15,11 +15,11 @@ from mipl.gp.subset import SubsetEngine
 ROWS = np.arange(0, 200, 3)
 
 
-def subset_engine(X: Any) -> SubsetEngine:
+def subset_engine(X: Any, n_landmarks: int | None = None) -> SubsetEngine:
     def build(rows: Any, kernel: Any, weights: Any) -> CholeskyEngine:
         return CholeskyEngine(rows, kernel, C, extra_noise=0.3, memory_budget=1e9, device=CPU, weights=weights)
 
-    engine = SubsetEngine(build, X, scaled_matern(2.5, LENGTHSCALE, OUTPUTSCALE), ROWS)
+    engine = SubsetEngine(build, X, scaled_matern(2.5, LENGTHSCALE, OUTPUTSCALE), ROWS, None, n_landmarks)
     with torch.no_grad():
         engine.mean += torch.linspace(-1, 1, C, dtype=torch.float64)
     return engine
@@ -61,3 +61,14 @@ def test_its_posterior_is_that_of_all_rows_at_the_learned_parameters() -> None:
     np.testing.assert_allclose(variance, scale - explained, atol=1e-6)
     optimizer.step()
     np.testing.assert_array_equal(posterior.moments(new, 3), (mean, variance))
+
+
+def test_with_landmarks_its_means_stay_those_of_all_rows() -> None:
+    X, y, noise = problem()
+    posterior, exact = (subset_engine(X, M).condition(y, noise).posterior for M in (40, None))
+    assert posterior.state.landmarks is not None
+    assert posterior.state.landmarks.shape == (40, X.shape[1])
+    new = X[:7] + 0.1
+    (mean, variance), (exact_mean, exact_variance) = posterior.moments(new, 3), exact.moments(new, 3)
+    np.testing.assert_array_equal(mean, exact_mean)
+    assert (variance > exact_variance - 1e-4).all(), "landmarks explain more than the instances do"

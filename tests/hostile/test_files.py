@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 from hostile_files import DAMAGE, Tally, dataset, flipped, forged
 
 import mipl
+from mipl.io.chunks import read_chunks
+from mipl.io.columns import Columns
 
 FORMATS = [".parquet", ".feather", ".npz", ".mat", ".csv", ".jsonl"]
 SCANNED = [".parquet", ".feather"]
@@ -75,4 +78,20 @@ def test_scans_of_damaged_files_are_refused_in_one_line(tmp_path: Path, suffix: 
         tally.of(lambda: mipl.scan(path).to_dataset() and None, i)
         tally.of(lambda: mipl.scan(path).supervision() and None, i)
         tally.of(lambda: mipl.scan(path).sample(3) and None, i)
+        tally.of(lambda: mipl.scan(path, verify=False).filter(pc.field("label") == "ant").to_dataset() and None, i)
+    tally.check()
+
+
+@pytest.mark.parametrize("count", [sample, campaign])
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_chunks_of_damaged_files_are_refused_in_one_line(tmp_path: Path, suffix: str, count: int):
+    path = tmp_path / f"x{suffix}"
+    contents = [dataset(plain).save(path).read_bytes() for plain in (False, True)]
+    rng, tally = np.random.default_rng(13), Tally(f"chunks, {suffix}")
+    classes = dataset().classes.tolist()
+    for i in range(count):
+        path.write_bytes(DAMAGE[i % len(DAMAGE)](contents[i % 2], rng))
+        for verify in (True, False):
+            chunks = read_chunks([path], Columns(verify=verify), classes, 3)
+            tally.of(lambda chunks=chunks: [part.dataset for part in chunks] and None, i)
     tally.check()

@@ -77,6 +77,20 @@ def test_temporary_files_of_living_processes_other_targets_and_other_machines_st
     assert set(os.listdir(tmp_path)) == {*kept, "x.csv"}
 
 
+def test_a_name_may_be_as_long_as_the_file_system_allows(tmp_path: Path):
+    path = tmp_path / ("x" * 251 + ".csv")
+    assert in_another_process(path, "kill").returncode == -signal.SIGKILL
+    save(path)
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_into_a_missing_folder_names_that_folder(tmp_path: Path):
+    (tmp_path / "x.csv").symlink_to(tmp_path / "nowhere" / "x.csv")
+    with pytest.raises(DataError, match=r"the folder \S*nowhere does not exist"):
+        save(tmp_path / "x.csv")
+
+
 def test_an_error_in_the_block_leaves_no_trace(tmp_path: Path):
     path = tmp_path / "x.csv"
     path.write_text("old")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from pathlib import Path
 
@@ -84,3 +85,17 @@ def test_memory_is_that_of_a_chunk_and_not_of_the_file(tmp_path: Path):
         return most
 
     assert peak(100) < 0.5 * peak(len(big))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [{"bag_id": 1, "instances": [[1]]}, {"bag_id": 2, "instances": [[1]]}, {"bag_id": "x", "instances": [["y"]]}],
+        [{"f": 1}, {"bag_id": None, "f": 2}, {"bag_id": 2, "f": 1}],
+    ],
+)
+def test_lines_of_another_kind_further_down_are_an_error_of_ours(tmp_path: Path, lines: list[dict]):
+    path = tmp_path / "x.jsonl"
+    path.write_text("".join(json.dumps({**line, "candidates": ["a"]}) + "\n" for line in lines))
+    with pytest.raises(DataError):
+        list(read_chunks([path], Columns(), ["a", "b"], 2))

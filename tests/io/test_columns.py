@@ -149,3 +149,10 @@ def test_separator_decimal_mark_and_encoding_are_detected(tmp_path: Path, sep, d
     assert ds.bag_ids.tolist() == ["é"]
     assert ds.classes.tolist() == ["ä", "ö"]
     np.testing.assert_array_equal(ds.bags.instances[:, 0], np.array([1.5, *values], dtype=np.float32))
+
+
+def test_every_column_that_is_not_found_gets_its_nearest_name(tmp_path: Path):
+    path = tmp_path / "x.csv"
+    path.write_text("Recording,Canditates,width\na,owl|wren,1.5\nb,owl,2.5\n")
+    with pytest.raises(DataError, match=r"did you mean 'Canditates'\? .*--bag NAME --candidates 'Canditates'"):
+        mipl.load(path)

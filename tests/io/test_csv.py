@@ -12,6 +12,8 @@ from io_support import load_or_refuse, same_folder
 
 import mipl
 from mipl.errors import DataError
+from mipl.io.chunks import read_chunks
+from mipl.io.columns import Columns
 
 
 def test_a_spreadsheet_with_scattered_rows_and_blanks_is_read(tmp_path):
@@ -87,3 +89,16 @@ def test_any_bytes_as_csv_give_a_data_set_or_a_clear_error(tmp_path, content):
     path = tmp_path / "fuzz.csv"
     path.write_bytes(b"bag_id,candidates,f0\n" + content)
     load_or_refuse(path)
+
+
+def test_a_header_and_a_first_line_may_be_long(tmp_path):
+    names = [f"class number {i}" for i in range(20_000)]
+    bags = mipl.Bags(np.zeros((2, 3), np.float32), [0, 1, 2], feature_names=[c * 100_000 for c in "xyz"])
+    ds = mipl.MIPLDataset(bags, [names[:2], names[1:3]], classes=names)
+    path = ds.save(tmp_path / "x.csv")
+    assert mipl.load(path).equals(ds)
+    wanted = [*read_chunks([path], Columns(), None, 1)]
+    assert [part.dataset.bags.feature_names for part in wanted] == [bags.feature_names] * 2
+    everything = mipl.MIPLDataset(bags, [names, names[:1]], classes=names)
+    with pytest.raises(DataError, match="a cell would have more than 131,072 characters"):
+        everything.save(tmp_path / "y.csv")

@@ -46,6 +46,7 @@ def test_a_file_is_read_whatever_a_spreadsheet_made_of_it(tmp_path, separator):
     [
         ("bag,decision\na,b\n", r"has no column 'bag_id'; a file of decisions has bag_id, decision"),
         ("", r"has no column 'bag_id'"),
+        ("bag_id,decision,decision\na,owl,wren\n", r"has more than one column 'decision'"),
         ("bag_id,decision\na,owl\na,wren\n", r"bag 'a' is decided twice, in different ways"),
     ],
 )

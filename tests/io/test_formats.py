@@ -89,3 +89,11 @@ def test_every_truncation_is_a_clear_error_or_a_whole_data_set(tmp_path, suffix)
         else:
             with pytest.raises(DataError):
                 mipl.load(path)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".feather", ".npz", ".csv", ".jsonl", ".mat"])
+def test_files_and_folders_need_no_utf_8_in_their_names(tmp_path, suffix):
+    folder = tmp_path / os.fsdecode(b"\xfe")
+    folder.mkdir()
+    ds = mipl.MIPLDataset([[[1.0], [2.0]], [[3.0]]], [{"a", "b"}, {"a"}])
+    assert mipl.load(ds.save(folder / (os.fsdecode(b"\xff") + suffix))).equals(ds)

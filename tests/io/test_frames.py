@@ -108,3 +108,41 @@ def test_a_frame_can_be_checked():
     assert any("Unnamed: 0" in remark for remark in report.remarks)
     frame["Pitch"] = np.nan
     assert not mipl.check(frame, bag="Recording", candidates="Species", features=["Length", "Pitch"]).usable
+
+
+def test_frames_of_polars_are_read_as_those_of_pandas_are():
+    polars = pytest.importorskip("polars")
+    frame = birds()
+    wanted = mipl.load(frame, bag="Recording", candidates="Species")
+    assert mipl.load(polars.from_pandas(frame), bag="Recording", candidates="Species").equals(wanted)
+    with pytest.raises(DataError, match=r"not a LazyFrame; pass frame\.collect\(\)"):
+        mipl.load(polars.from_pandas(frame).lazy(), bag="Recording", candidates="Species")
+
+
+def test_columns_of_lists_of_polars_are_bags_instances_and_candidates():
+    polars = pytest.importorskip("polars")
+    ds = small_dataset()
+    columns = {
+        "bag_id": ds.bag_ids,
+        "instances": [bag.tolist() for bag in ds.bags],
+        "candidates": [list(map(str, names)) for names in ds.candidate_sets()],
+    }
+    found = mipl.load(polars.DataFrame(columns))
+    np.testing.assert_array_equal(found.bags.instances, ds.bags.instances)
+    np.testing.assert_array_equal(found.bags.offsets, ds.bags.offsets)
+    assert found.candidate_sets() == [sorted(map(str, names)) for names in ds.candidate_sets()]
+
+
+def test_columns_and_lists_of_frames_of_polars_go_into_a_method():
+    polars = pytest.importorskip("polars")
+    ds = small_dataset()
+    model, same = mipl.make("PL-kNN"), mipl.make("PL-kNN")
+    weight = np.arange(len(ds)) + 1.0
+    model.fit(
+        [polars.DataFrame(bag, schema=ds.bags.feature_names) for bag in ds.bags],
+        ds.candidates,
+        sample_weight=polars.Series(weight),
+    )
+    same.fit(ds.bags, ds.candidates, sample_weight=weight)
+    np.testing.assert_array_equal(model.predict_proba(ds.bags), same.predict_proba(ds.bags))
+    assert model.score(ds.bags, polars.Series(ds.labels)) == same.score(ds.bags, ds.labels)

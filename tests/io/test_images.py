@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -93,3 +94,11 @@ def test_what_cannot_be_read_is_named(tmp_path: Path):
     (tmp_path / "photos" / "p9.png").write_bytes(b"no image")
     with pytest.raises(DataError, match=r"p9\.png cannot be read as an image"):
         mipl.load(tmp_path / "photos", patch=2)
+
+
+def test_an_image_whose_name_is_not_utf_8_is_a_bag_whose_id_can_be_written(tmp_path: Path):
+    photos(tmp_path / "photos", (8, 8))
+    (tmp_path / "photos" / "p1.png").rename(tmp_path / "photos" / os.fsdecode(b"p\xff.png"))
+    ds = mipl.load(tmp_path / "photos", patch=4, unlabelled=["cat", "dog"])
+    assert ds.bag_ids.tolist() == ["p0.png", "p2.png", "p3.png", "p\\udcff.png"]
+    assert mipl.load(ds.save(tmp_path / "x.parquet")).equals(ds)

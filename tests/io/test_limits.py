@@ -73,6 +73,46 @@ def write_xlsx(path: Path) -> None:
     book.save(path)
 
 
+def texts() -> pa.DictionaryArray:
+    """One text of 64 KiB, a thousand times."""
+    return pa.DictionaryArray.from_arrays(pa.array([0] * 1024, pa.int32()), ["a" * (LARGE // 1024)])
+
+
+def write_texts(path: Path) -> None:
+    table = pa.table({"bag_id": range(1024), "candidates": texts(), "x": [0.0] * 1024})
+    if path.suffix == ".parquet":
+        pq.write_table(table, path, compression="zstd")
+    else:
+        pa.feather.write_feather(table, str(path), compression="zstd")
+
+
+def write_plain_texts(path: Path) -> None:
+    """The same without a word of dictionaries in the schema; in the file they are in one all the same."""
+    table = pa.table({"bag_id": range(1024), "candidates": texts().cast(pa.string()), "x": [0.0] * 1024})
+    pq.write_table(table, path, compression="zstd", store_schema=False)
+
+
+def write_shared_texts(path: Path) -> None:
+    """A workbook with one text of a megabyte that many cells share."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.save(path)
+    with zipfile.ZipFile(path) as file:
+        parts = {name: file.read(name).decode() for name in file.namelist()}
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
+    namespace = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    entry = f'<Override PartName="/xl/sharedStrings.xml" ContentType="{kind}"/>'
+    parts["[Content_Types].xml"] = parts["[Content_Types].xml"].replace("</Types>", f"{entry}</Types>")
+    shared = "".join(f"<si><t>{text}</t></si>" for text in ("bag_id", "candidates", "x", "a" * (1 << 20)))
+    parts["xl/sharedStrings.xml"] = f'<sst xmlns="{namespace}">{shared}</sst>'
+    rows = '<row><c t="s"><v>0</v></c><c t="s"><v>1</v></c><c t="s"><v>2</v></c></row>'
+    rows += '<row><c><v>1</v></c><c t="s"><v>3</v></c><c><v>1</v></c></row>' * 64
+    parts["xl/worksheets/sheet1.xml"] = f'<worksheet xmlns="{namespace}"><sheetData>{rows}</sheetData></worksheet>'
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in parts.items():
+            file.writestr(name, content)
+
+
 @pytest.mark.parametrize(
     ("name", "write"),
     [
@@ -82,6 +122,10 @@ def write_xlsx(path: Path) -> None:
         ("h.npz", write_npz_header),
         *((f"x.csv{suffix}", write_text) for suffix in (".gz", ".bz2", ".xz", ".zst")),
         ("x.xlsx", write_xlsx),
+        ("t.parquet", write_texts),
+        ("t.feather", write_texts),
+        ("p.parquet", write_plain_texts),
+        ("s.xlsx", write_shared_texts),
     ],
 )
 def test_a_small_file_that_declares_much_is_refused_before_the_memory_is_taken(tmp_path: Path, name: str, write):
@@ -98,6 +142,14 @@ def test_a_file_within_the_limit_is_read(tmp_path: Path):
     for suffix in (".parquet", ".feather", ".npz", ".mat", ".csv", ".jsonl"):
         path = dataset().save(tmp_path / f"x{suffix}")
         assert mipl.load(path, max_bytes=20_000).equals(dataset())
+
+
+def test_texts_that_could_take_more_than_the_limit_but_do_not_are_read(tmp_path: Path):
+    names = ["a" * 5000, "b", "c"]
+    ds = mipl.MIPLDataset([[[1.0]]] * 90, [[names[1 + i % 2], names[i % 2]] for i in range(90)], classes=names)
+    path = ds.save(tmp_path / "x.parquet")
+    assert 90 * 5000 > 400_000  # as the footer has it, each of 180 texts could be the long one
+    assert mipl.load(path, max_bytes=400_000).equals(ds)
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "1"])

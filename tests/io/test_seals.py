@@ -69,6 +69,14 @@ def test_the_metadata_line_is_part_of_the_checksum(tmp_path: Path, suffix: str):
         mipl.load(path)
 
 
+def test_a_flipped_bit_in_the_name_of_the_checksum_does_not_make_the_text_another(tmp_path: Path):
+    path = dataset().save(tmp_path / "x.csv")
+    path.write_bytes(path.read_bytes().replace(b"crc32", b"c\xf2c32", 1))
+    with pytest.raises(DataError, match="it is not UTF-8 any more"):
+        mipl.load(path)
+    assert len(mipl.load(path, verify=False)) == len(dataset())
+
+
 def test_a_first_line_that_a_spreadsheet_rewrote_is_told(tmp_path: Path):
     path = dataset().save(tmp_path / "x.csv")
     first, _, rest = path.read_text(encoding="utf-8").partition("\n")

@@ -157,8 +157,9 @@ def test_a_malformed_export_is_refused_by_the_name_of_its_task(
     tmp_path: Path, features: Path, content: Any, message: str
 ):
     column = "species" if isinstance(content, list) and "species" in str(content) else None
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=message) as caught:
         mipl.load(features, bag="recording", candidates=column, table=written(tmp_path, content))
+    assert "not JSON" not in str(caught.value)
 
 
 def test_two_controls_need_the_name_of_the_one_that_counts(tmp_path: Path, features: Path):

@@ -10,7 +10,6 @@ from sklearn.base import clone
 
 import mipl
 from mipl.checks import check_mipl_estimator, mipl_checks, small_problem
-from mipl.miplgp import processes
 from mipl.miplgp.estimator import MIPLGP
 from mipl.miplgp.learning_rows import learning_rows
 
@@ -36,15 +35,23 @@ def test_the_subset_engine_keeps_the_contract() -> None:
     check_mipl_estimator(MIPLGP(engine="subset", max_iter=10))
 
 
-def test_the_subset_engine_learns_from_some_bags_and_conditions_on_all(
-    digits: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_subset_engine_keeps_the_contract_with_few_landmarks() -> None:
+    few = MIPLGP(engine="subset", n_landmarks=30, cholesky_size=30, max_iter=10)
+    bags, candidates, _ = small_problem()
+    assert len(clone(few).fit(bags, candidates).landmarks_) == 30
+    for check in mipl_checks():
+        # Neither the landmarks nor the probes are those of the copies.
+        if check.__name__ != "check_weight_two_is_the_bag_given_twice":
+            check(clone(few))
+
+
+def test_the_subset_engine_learns_from_some_instances_and_conditions_on_all(digits: Any) -> None:
     train, test = digits
-    monkeypatch.setattr(processes, "learning_rows", lambda bags, seed: learning_rows(bags, seed, 200))
-    params: dict[str, Any] = {"max_iter": 20, "sampling": "mean"}
+    params: dict[str, Any] = {"max_iter": 20, "sampling": "mean", "subset_size": 200, "lengthscale": 10.0}
     subset, exact = (MIPLGP(engine=name, **params).fit(train.bags, train.candidates) for name in ("subset", "exact"))
-    chosen = np.unique(train.bags.bag_of_instance[learning_rows(train.bags, 0, 200)])
-    part = MIPLGP(**params).fit(train.bags[chosen], train.candidates[chosen])
+    rows = learning_rows(train.bags.instances, 0, 200)
+    alone = mipl.Bags(train.bags.instances[rows], np.arange(len(rows) + 1))
+    part = MIPLGP(**params).fit(alone, train.bags.spread(train.candidates)[rows])
     np.testing.assert_allclose(subset.mean_, part.mean_, atol=1e-3)
     assert subset.lengthscale_ == pytest.approx(part.lengthscale_, rel=1e-3)
     assert len(subset.instances_) == train.bags.n_instances

@@ -132,4 +132,6 @@ def test_colour_images_are_drawn_in_colour(figures: list[Figure], tmp_path: Path
     panel = next(axes for axes in figures[0].axes if axes.images)
     shown = panel.images[0].get_array()
     assert shown.shape == (4, 3 * 5, 3)
+    parted = [segment[0][0] for lines in panel.collections for segment in lines.get_segments()]
+    assert parted == [4.5, 9.5]
     np.testing.assert_allclose(shown, np.concatenate(images[0], axis=1) / 255, atol=1e-6)

@@ -35,6 +35,12 @@ def test_calibration_is_the_weighted_distance_from_the_diagonal(found):
     assert calibration_error(histogram(made_up())) is None
 
 
+def test_answers_that_are_all_sure_are_still_a_histogram():
+    posterior = np.tile([0.995, 0.005, 0.0, 0.0], (40, 1))
+    bins = histogram(made_up(posterior=posterior, candidates=None))
+    assert [(b.low, b.count) for b in bins] == [(0.7, 0), (0.8, 0), (0.9, 0), (0.95, 0), (0.99, 40)]
+
+
 def test_levels_partition_the_answers():
     assert levels(np.array([0.1, 0.69, 0.7, 0.94, 0.95, 1.0])).__dict__ == {"sure": 2, "likely": 2, "doubtful": 2}
 

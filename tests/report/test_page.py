@@ -108,6 +108,13 @@ def test_bags_whose_instances_were_not_judged_are_drawn_without_evidence():
     assert "Bars below an instance" not in read.text
 
 
+def test_instances_have_the_ids_that_the_user_gave_them():
+    found = made_up(m=2, size=3, instance_ids=np.array(["s1", "s2", "</script>", "7", "8", "9"]))
+    details = Page(render_page(found)).data["details"]
+    shown = {name for row in details.values() for name in row[2]}
+    assert shown == {"s1", "s2", "</script>", "7", "8", "9"}
+
+
 def test_a_true_label_that_the_model_does_not_know_is_shown_by_name():
     truth = np.array([None] * 40, dtype=object)
     truth[7] = "unheard of"

@@ -11,7 +11,7 @@ and of runs, so that the result does not depend on the place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from mmap import mmap
@@ -77,8 +77,17 @@ class Place(Protocol):
     #: Whether a block may be changed where it lies, because nobody will ever compute it anew.
     in_place: bool
 
-    def map(self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]) -> Column:
-        """Call a function with the entries of columns, block by block; the results stay where they were computed."""
+    def map(
+        self,
+        function: Callable[..., Any],
+        columns: Sequence[Column],
+        shared: dict[str, Any],
+        each: Callable[[int], None] | None = None,
+    ) -> Column:
+        """Call a function with the entries of columns, block by block; the results stay where they were computed.
+
+        Where the calls are made here and now, `each` hears from the calling thread how many runs are done.
+        """
 
     def total(
         self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]
@@ -87,6 +96,12 @@ class Place(Protocol):
 
     def join(self, function: Callable[[list[Any]], Any], column: Column) -> Column:
         """Call a function with the list of all entries of a run; one result per run, which stays there."""
+
+    def each(self, function: Callable[[Any], Any], values: Iterable[Any]) -> Iterator[Any]:
+        """Results of a function of values in this process that are not blocks, in order."""
+
+    def concurrently(self, tasks: Sequence[Callable[[Place], Any]]) -> list[Any]:
+        """Results of independent tasks, each of which is given a place with the same blocks to compute at."""
 
     def fetch(self, column: Column) -> list[Any]:
         """The values of a column in this process, one per block."""
@@ -206,6 +221,9 @@ def tree_sum(values: list[tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
 
 
 def thin_product(features: Tensor, weights: Tensor) -> Tensor:
-    """Multiply features (n, R) by weights (R, k), k small; BLAS takes half the time on transposed chunks."""
+    """Multiply features (n, R) by weights (R, k), k small; BLAS takes half the time on transposed chunks.
+
+    The result lies in memory as its transpose (k, n).
+    """
     left = weights.T.contiguous()
-    return torch.cat([(left @ chunk.T).T for chunk in features.split(CHUNK_ROWS)])
+    return torch.cat([left @ chunk.T for chunk in features.split(CHUNK_ROWS)], dim=1).T

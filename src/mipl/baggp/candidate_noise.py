@@ -116,4 +116,5 @@ def trusted_sets(log_prior: Tensor, candidates: Tensor, posterior: Tensor) -> Te
 def _doubted(candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """The sets (m,) that may lack their label: neither a single, known label nor all classes."""
     size = candidates.sum(axis=1)
-    return (size > 1) & (size < candidates.shape[1])
+    doubted: NDArray[np.bool_] = (size > 1) & (size < candidates.shape[1])
+    return doubted

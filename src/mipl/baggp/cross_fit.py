@@ -7,6 +7,8 @@ and read the bags of the fold as they would read new bags.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,15 +16,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mipl.baggp.blocks import Blocks, add_up
+from mipl.baggp.blocks import Blocks, Place
 from mipl.baggp.candidate_noise import trusted_sets
-from mipl.baggp.constants import SIGNAL_VARIANCES
+from mipl.baggp.constants import MIN_FOLD_BAGS, SIGNAL_VARIANCES, TWO_FOLDS_INSTANCES
 from mipl.baggp.likelihood import fit_bag_likelihood
-from mipl.baggp.low_rank import LowRank, Spectrum
+from mipl.baggp.low_rank import LowRank, gram_matrix
 from mipl.baggp.model import Expert
 from mipl.baggp.regression import fit_bag_regression
+from mipl.progress import SILENT, Phases
+from mipl.supervision import Supervision
 
-__all__ = ["HeldOut", "assign_folds", "held_out_evidence"]
+__all__ = ["HeldOut", "assign_folds", "half_folds", "held_out_evidence"]
 
 
 class HeldOut(NamedTuple):
@@ -30,6 +34,21 @@ class HeldOut(NamedTuple):
 
     regression: Tensor
     likelihood: Tensor
+
+
+def half_folds(n: int, supervision: Supervision, cross_fit: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The half-folds (m,) of bags with n instances; all zero where there are too few bags or groups to fold.
+
+    There are two folds for very many instances, and no more than groups.
+    """
+    m, groups, weight = len(supervision), supervision.groups, supervision.sample_weight
+    count = m if weight is None else max(m, int(weight.sum()))
+    n_groups = m if groups is None else len(np.unique(groups))
+    wanted = min(cross_fit, 2) if n > TWO_FOLDS_INSTANCES else cross_fit
+    n_folds = min(wanted, count // MIN_FOLD_BAGS, n_groups)
+    if n_folds < 2:
+        return np.zeros(m, dtype=np.int64)
+    return assign_folds(m, min(2 * n_folds, n_groups), rng, groups, weight)
 
 
 def assign_folds(
@@ -65,6 +84,7 @@ def held_out_evidence(
     kappa: float | None,
     background: Tensor | None = None,
     joined: bool = False,
+    progress: Phases = SILENT,
 ) -> HeldOut:
     """Fit both experts without each fold and read the bags of the fold, all in the order of the blocks.
 
@@ -73,26 +93,33 @@ def held_out_evidence(
     worse than that to all bags that the latter would be trusted too little.
 
     The variance of the regression function is that of the fit to all bags. The Gram matrix of a part of the bags is not
-    diagonal as that of all bags is: the regression solves in its own basis, the likelihood does without. With `joined`
-    the blocks of each fit are joined first.
+    diagonal as that of all bags is: the regression solves with it as it is, the likelihood does with its diagonal. With
+    `joined` the blocks of each fit are joined first.
     """
-    blocks, gram = data.blocks, torch.diag(data.spectrum.values)
-    order = np.argsort(blocks.bags)
+    order = np.argsort(data.blocks.bags)
     result = HeldOut(*(torch.empty_like(log_prior) for _ in range(2)))
     at_a_time = 1 if signal_variance == SIGNAL_VARIANCES[0] else 2
-    for start in range(0, len(blocks.folds), at_a_time):
-        folds = blocks.folds[start : start + at_a_time]
-        kept, left_out = blocks.without(folds), blocks.only(folds)
+    folds = data.blocks.folds
+    held_out = [folds[start : start + at_a_time] for start in range(0, len(folds), at_a_time)]
+
+    def hold_out(i: int, place: Place) -> None:
+        watch = progress.within(f"fold {i + 1} of {len(held_out)}")
+        blocks = replace(data.blocks, place=place)
+        kept, left_out = blocks.without(held_out[i]), blocks.only(held_out[i])
+        own = torch.diag(data.spectrum) - gram_matrix(left_out)
         if joined:
             kept = kept.joined()
-        own = gram - add_up((data.fold_grams[fold],) for fold in folds)[0]
         known = log_prior[_positions(order, kept)]
-        regression = fit_bag_regression(kept, Spectrum.of(own), known, background, [signal_variance])
+        regression = fit_bag_regression(kept, own, known, background, [signal_variance], watch)
         diagonal = own.diagonal().clamp(min=0)
         candidates = trusted_sets(known, sets[_positions(order, kept)], regression.posterior) > -torch.inf
-        likelihood = fit_bag_likelihood(kept, diagonal, regression.posterior, candidates, kappa, background)
+        likelihood = fit_bag_likelihood(
+            kept, diagonal, regression.posterior, candidates, kappa, background, progress=watch
+        )
         for rows, expert in zip(result, (regression.expert, likelihood), strict=True):
             rows[_positions(order, left_out)] = left_out.cat(Expert.read, left_out.features, expert=expert)
+
+    data.blocks.place.concurrently([partial(hold_out, i) for i in range(len(held_out))])
     return result
 
 

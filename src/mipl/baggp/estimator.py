@@ -18,17 +18,15 @@ from mipl.baggp.candidate_noise import noisy_log_prior
 from mipl.baggp.constants import (
     JOINED_INSTANCES,
     LABELLING_BAGS,
-    MIN_FOLD_BAGS,
     ONE_THREAD_INSTANCES,
     PREDICTION_ROWS,
     SAMPLE_INSTANCES,
-    TWO_FOLDS_INSTANCES,
 )
-from mipl.baggp.cross_fit import assign_folds
+from mipl.baggp.cross_fit import half_folds
 from mipl.baggp.digests import bag_digests
 from mipl.baggp.labelling import class_similarities
 from mipl.baggp.learning import learn
-from mipl.baggp.low_rank import low_rank
+from mipl.baggp.low_rank import low_rank, rank_of
 from mipl.baggp.model import Answer, BagModel, Expert, Stacking
 from mipl.baggp.on_dask import OnDask
 from mipl.baggp.places import Local
@@ -42,6 +40,7 @@ from mipl.features.auto import choose_features
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.nystrom import KernelMap, LandmarkKernel, principal_map
 from mipl.labelling import LabelOrder, order_to_label, undecided
+from mipl.progress import Phases, show_phases
 from mipl.streams import BagStream
 from mipl.supervision import Supervision
 
@@ -86,7 +85,8 @@ class BagGP(ClusterClassifier):
     n_landmarks : int, default=2000
         Points at which the process is represented; time grows with their square, accuracy slowly.
     rank : int, default=1000
-        Principal features of the landmarks that are kept; memory is n * rank single-precision numbers.
+        Principal features of the landmarks that are kept; memory is n * rank single-precision numbers. Where there are
+        fewer distinct instances than `n_landmarks`, fewer features are kept in proportion, but not fewer than 200.
     lengthscale : float, default=1.0
         Length scale of the Matérn-5/2 kernel, in multiples of the median distance between instances.
     kappa : float, default=None
@@ -106,6 +106,8 @@ class BagGP(ClusterClassifier):
         Seed of landmarks, filters and folds.
     device : str, default="cpu"
         Where torch computes: "cpu", "cuda", ...
+    verbose : bool or int, default=False
+        Show on a terminal or in a notebook what the fit is doing and how far it is, wherever the bags are.
 
     Attributes
     ----------
@@ -133,7 +135,7 @@ class BagGP(ClusterClassifier):
     background_ : int or None
         The column of the background class.
     posterior_ : (m, q) array
-        Posterior of the training bags' labels: the geometric mean of what models fitted without the bag say of it and
+        Posterior of the training bags' labels: a geometric mean of what models fitted without the bag say of it and
         what the model fitted to all bags says, which is as accurate as the latter and nearly as honest as the former.
         Bags of weight zero are left out.
     outside_ : (m,) array
@@ -170,6 +172,7 @@ class BagGP(ClusterClassifier):
         "candidate_noise": [StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")],
         "random_state": ["random_state"],
         "device": [str],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -185,6 +188,7 @@ class BagGP(ClusterClassifier):
         candidate_noise: float | str = 0.0,
         random_state: int | np.random.RandomState | None = 0,
         device: str = "cpu",
+        verbose: bool | int = False,
     ) -> None:
         self.features = features
         self.n_landmarks = n_landmarks
@@ -196,6 +200,7 @@ class BagGP(ClusterClassifier):
         self.candidate_noise = candidate_noise
         self.random_state = random_state
         self.device = device
+        self.verbose = verbose
 
     # ---------------------------------------------------------------- learning
 
@@ -210,10 +215,11 @@ class BagGP(ClusterClassifier):
 
     def _fit_anywhere(self, training: Training, supervision: Supervision) -> None:
         seed = seed_of(self.random_state)
-        with self._place(training) as place:
-            in_own_thread(lambda: self._learn(training, supervision, seed, place), place.stop)
+        with show_phases(self.name, verbose=bool(self.verbose)) as progress, self._place(training) as place:
+            in_own_thread(lambda: self._learn(training, supervision, seed, place, progress), place.stop)
+            progress("digests of the bags")
+            self.bag_digests_ = training.digests(supervision.candidates)
         self.outside_ = np.where(supervision.candidates, 0.0, self.posterior_).sum(axis=1)
-        self.bag_digests_ = training.digests(supervision.candidates)
 
     def _place(self, training: Training) -> Local | OnDask:
         """The cluster, or this process, with a scratch file where the features are larger than memory may hold."""
@@ -224,14 +230,15 @@ class BagGP(ClusterClassifier):
         budget = free_memory() / 2 if self.memory_budget is None else self.memory_budget
         return Local(n_threads, Scratch() if needed > budget else None)
 
-    def _learn(self, training: Training, supervision: Supervision, seed: int, place: Place) -> None:
+    def _learn(self, training: Training, supervision: Supervision, seed: int, place: Place, progress: Phases) -> None:
         m, n = training.n_bags, training.n_instances
         rng = np.random.default_rng(seed)
-        folds = self._half_folds(n, supervision, rng)
+        folds = half_folds(n, supervision, self.cross_fit, rng)
         parts = divide(n, folds)
 
         # Front end, length scale and landmarks need no more than a sample of many bags.
         chosen = None if n <= SAMPLE_INSTANCES else np.sort(rng.choice(m, m * SAMPLE_INSTANCES // n + 1, replace=False))
+        progress("front end")
         sample = training.take(chosen)
         self.features_ = self._front_end(sample, seed)
         X = self._tensor(self.features_.fit_transform(sample.instances))
@@ -240,16 +247,18 @@ class BagGP(ClusterClassifier):
             weight = torch.tensor(supervision.sample_weight, device=X.device)
             of_sample = supervision.sample_weight if chosen is None else supervision.sample_weight[chosen]
             row_weight = torch.tensor(sample.spread(of_sample), device=X.device)
+        progress("landmarks")
         generator = torch.Generator().manual_seed(seed)
         self.lengthscale_ = self.lengthscale * median_distance(X, generator, weights=row_weight)
-        landmarks, counts = kmeans_landmarks(X, self.n_landmarks, generator, weights=row_weight)
-        kernel_map = principal_map(landmarks, counts, self.lengthscale_, self.rank)
+        landmarks, counts = kmeans_landmarks(X, self.n_landmarks, generator, weights=row_weight, mapping=place.each)
+        rank = rank_of(len(landmarks), self.n_landmarks, self.rank)
+        kernel_map = principal_map(landmarks, counts, self.lengthscale_, rank)
         if chosen is None:
             rows, front_end = ready(X, sample.offsets, parts), None
         else:
             rows, front_end = training.sources(parts), self.features_
         del X, sample
-        data = low_rank(Blocks(place, rows, parts, weight), kernel_map, front_end)
+        data = low_rank(Blocks(place, rows, parts, weight), kernel_map, front_end, progress)
 
         order = data.blocks.bags
         self.background_ = supervision.background
@@ -261,6 +270,7 @@ class BagGP(ClusterClassifier):
             self.candidate_noise,
             cross_fit=bool(folds.any()),
             joined=n <= JOINED_INSTANCES,
+            progress=progress,
         )
         self.landmarks_ = landmarks.cpu().numpy()
         self.feature_map_ = data.kernel_map.T.cpu().numpy()
@@ -275,20 +285,6 @@ class BagGP(ClusterClassifier):
         if self.background_ is None:
             return None
         return (torch.arange(q) == self.background_).to(torch_device(self.device))
-
-    def _half_folds(self, n: int, supervision: Supervision, rng: np.random.Generator) -> NDArray[np.int64]:
-        """The half-folds (m,) of bags with n instances; all zero where there are too few bags or groups to fold.
-
-        There are two folds for very many instances, and no more than groups.
-        """
-        m, groups, weight = len(supervision), supervision.groups, supervision.sample_weight
-        count = m if weight is None else max(m, int(weight.sum()))
-        n_groups = m if groups is None else len(np.unique(groups))
-        wanted = min(self.cross_fit, 2) if n > TWO_FOLDS_INSTANCES else self.cross_fit
-        n_folds = min(wanted, count // MIN_FOLD_BAGS, n_groups)
-        if n_folds < 2:
-            return np.zeros(m, dtype=np.int64)
-        return assign_folds(m, min(2 * n_folds, n_groups), rng, groups, weight)
 
     def _front_end(self, bags: Bags, seed: int) -> BaseEstimator:
         if isinstance(self.features, str):
@@ -366,7 +362,7 @@ class BagGP(ClusterClassifier):
             return self._among(bags, candidates)
         place = {digest: i for i, digest in enumerate(self.bag_digests_.tolist())}
         trained = np.array([place.get(digest, -1) for digest in bag_digests(bags, candidates).tolist()])
-        known = self.posterior_[trained]
+        known: NDArray[np.floating[Any]] = self.posterior_[trained]
         if (trained >= 0).all():
             return known
         return np.where((trained >= 0)[:, None], known, self._among(bags, candidates))
@@ -376,7 +372,8 @@ class BagGP(ClusterClassifier):
         if self.candidate_noise_ == 0:
             return super()._resolve(bags, candidates)
         log_prior = noisy_log_prior(np.where(candidates, 0.0, -np.inf), self.candidate_noise_)
-        return softmax(np.log(self._predict_proba(bags)) + log_prior, axis=1)
+        posterior: NDArray[np.floating[Any]] = softmax(np.log(self._predict_proba(bags)) + log_prior, axis=1)
+        return posterior
 
     def label_order(self, bags: Any, posterior: NDArray[np.float64]) -> LabelOrder:
         """Order bags by what a person's answer would tell about the labels of all of them, see `mipl.labelling`.

@@ -16,6 +16,7 @@ from mipl.baggp.model import BagModel
 from mipl.baggp.regression import fit_bag_regression
 from mipl.baggp.stacking import default_stacking, fit_stacking, label_free, training_posterior
 from mipl.baggp.votes import fit_vote_strength, vote_log_prior
+from mipl.progress import SILENT, Phases
 from mipl.supervision import Supervision
 
 __all__ = ["Learned", "learn"]
@@ -49,6 +50,7 @@ def learn(
     *,
     cross_fit: bool,
     joined: bool,
+    progress: Phases = SILENT,
 ) -> Learned:
     """Fit both experts to features, and stack them.
 
@@ -68,13 +70,15 @@ def learn(
         Fit both anew without each fold of the blocks.
     joined : bool
         Join the blocks for each fit, which pays where they are small.
+    progress : Phases, default=SILENT
+        Told what is being done.
     """
     blocks = data.blocks.joined() if joined else data.blocks
-    device = data.spectrum.values.device
+    device = data.spectrum.device
     known = np.where(supervision.candidates, 0.0, -np.inf)
     noise = expected_noise() if isinstance(candidate_noise, str) else float(candidate_noise)
     log_prior = torch.tensor(noisy_log_prior(known, noise), device=device)
-    regression = fit_bag_regression(blocks, data.spectrum, log_prior, background)
+    regression = fit_bag_regression(blocks, data.spectrum, log_prior, background, progress=progress)
     if candidate_noise == "auto":
         noise = fit_candidate_noise(regression.log_evidence, supervision.candidates, blocks.weight)
     strength = None
@@ -83,14 +87,17 @@ def learn(
         known = vote_log_prior(supervision.weights, strength)
     if strength is not None or candidate_noise == "auto":
         log_prior = torch.tensor(noisy_log_prior(known, noise), device=device)
-        regression = fit_bag_regression(blocks, data.spectrum, log_prior, background)
+        regression = fit_bag_regression(blocks, data.spectrum, log_prior, background, progress=progress)
     sets = torch.tensor(supervision.candidates, device=device)
     candidates = trusted_sets(log_prior, sets, regression.posterior) > -torch.inf
-    likelihood = fit_bag_likelihood(blocks, data.spectrum.values, regression.posterior, candidates, kappa, background)
+    likelihood = fit_bag_likelihood(
+        blocks, data.spectrum, regression.posterior, candidates, kappa, background, progress=progress
+    )
     model = BagModel(regression.expert, likelihood, default_stacking())
     if not cross_fit:
         return Learned(model, regression.posterior, strength, noise)
-    held_out = held_out_evidence(data, log_prior, sets, regression.signal_variance, kappa, background, joined)
+    held_out = held_out_evidence(data, log_prior, sets, regression.signal_variance, kappa, background, joined, progress)
+    progress("stacking")
     model = model._replace(stacking=fit_stacking(*held_out, log_prior, blocks.weight))
     posterior = training_posterior(model, blocks, held_out, log_prior)
     score = label_free(model.stacking.probabilities(*held_out), log_prior, blocks.weight)

@@ -17,15 +17,15 @@ in the place of :math:`U_B U_B^\top` the formula is the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from mipl.baggp.blocks import Block
-from mipl.baggp.constants import LEAVE_OUT_ENTRIES, LEAVE_OUT_PADDING
-from mipl.baggp.low_rank import Spectrum, gram
+from mipl.baggp.constants import LEAVE_OUT_PADDING, LEAVE_OUT_ROWS
+from mipl.baggp.low_rank import Ridge, symmetric, upper_gram
 
 __all__ = ["BagLeaveOut", "leave_out_factors"]
 
@@ -64,44 +64,30 @@ class BagLeaveOut(NamedTuple):
         return targets - solved[:-1]
 
 
-def leave_out_factors(block: Block, spectrum: Spectrum, noises: Sequence[float]) -> list[BagLeaveOut]:
-    """The inverses of a block at several noises, from one pass over its features; the spectrum is of all blocks."""
+def leave_out_factors(block: Block, ridge: Ridge) -> BagLeaveOut:
+    """The inverses of a block; the ridge is that of all blocks."""
     features, offsets = block.features, block.offsets
     n, rank = features.shape
     sizes = offsets.diff()
-    padded = torch.cat([features, features.new_zeros(1, rank)])
-    rotation = None if spectrum.vectors is None else spectrum.vectors.to(features.dtype)
-    scales = [(spectrum.values + noise).rsqrt().to(features.dtype) for noise in noises]
     root = None if block.weight is None else block.weight.clamp(max=1).sqrt().to(features.dtype)
-    result = [BagLeaveOut([], []) for _ in noises]
+    result = BagLeaveOut([], [])
     for bags, size in _batches(sizes, rank):
         within = torch.arange(size, device=features.device)
-        rows = torch.where(within < sizes[bags, None], offsets[bags, None] + within, n)
-        Phi = padded[rows] if rotation is None else padded[rows] @ rotation
-        if root is not None:
-            Phi = Phi * root[bags, None, None]
+        inside = within < sizes[bags, None]
+        rows = torch.where(inside, offsets[bags, None] + within, n)
+        U = ridge.whiten(features[rows.clamp(max=n - 1).flatten()]).reshape(*rows.shape, rank)
+        U *= inside[:, :, None] if root is None else inside[:, :, None] * root[bags, None, None]
         one = torch.eye(size, dtype=torch.float64, device=features.device)
-        for scale, factors in zip(scales, result, strict=True):
-            U = Phi * scale
-            # Padding rows of U are zero, so their rows of the matrix are those of the identity.
-            inverse = torch.cholesky_inverse(torch.linalg.cholesky(one - torch.bmm(U, U.mT).double()))
-            factors.batches.append(_Batch(rows, inverse.to(features.dtype)))
+        # Padding rows of U are zero, so their rows of the matrix are those of the identity.
+        inverse = torch.cholesky_inverse(torch.linalg.cholesky(one - torch.bmm(U, U.mT).double()))
+        result.batches.append(_Batch(rows, inverse.to(features.dtype)))
     for bag in torch.nonzero(sizes > rank).flatten().tolist():
         span = slice(int(offsets[bag]), int(offsets[bag + 1]))
-        (own,) = gram(block._replace(features=features[span], weight=None))
+        own = symmetric(*upper_gram(block._replace(features=features[span], weight=None)))
         share = 1.0 if block.weight is None else min(float(block.weight[bag]), 1.0)
-        for noise, factors in zip(noises, result, strict=True):
-            rest = _gram_matrix(spectrum) - share * own
-            rest.diagonal().add_(noise)
-            inverse = share * torch.cholesky_inverse(torch.linalg.cholesky(rest))
-            factors.long.append(_Long(span, inverse))
+        inverse = share * torch.cholesky_inverse(torch.linalg.cholesky(ridge.matrix() - share * own))
+        result.long.append(_Long(span, inverse))
     return result
-
-
-def _gram_matrix(spectrum: Spectrum) -> Tensor:
-    if spectrum.vectors is None:
-        return torch.diag(spectrum.values)
-    return (spectrum.vectors * spectrum.values) @ spectrum.vectors.T
 
 
 def _batches(sizes: Tensor, rank: int) -> Iterator[tuple[Tensor, int]]:
@@ -111,5 +97,5 @@ def _batches(sizes: Tensor, rank: int) -> Iterator[tuple[Tensor, int]]:
     for group in torch.unique(similar[similar >= 0]):
         bags = torch.nonzero(similar == group).flatten()
         size = int(sizes[bags].max())
-        for batch in bags.split(max(1, LEAVE_OUT_ENTRIES // size**2)):
+        for batch in bags.split(max(1, LEAVE_OUT_ROWS // size)):
             yield batch, size

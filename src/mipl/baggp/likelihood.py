@@ -12,11 +12,16 @@ where :math:`\kappa > 1` lets a bag hold more than the one positive instance tha
 gradient with respect to f is :math:`p - [R, 1 - \sum_c R_c]`, R being the instance posterior of `mipl.bag_posterior`.
 A bag's weight multiplies its term of the sum.
 
-The mode is found by L-BFGS in coordinates in which the curvature at W = 0 is nearly the identity, in stages: first with
-the label posterior held at the prior, so that instances are learnt from the prior's answer; then on J, with wider and
-wider priors on W: broad structure is settled before detail. After each stage the class offsets :math:`o_c` of
-`mipl.baggp.class_offsets` are set anew from the evidence; the next stage takes :math:`\pi_{bc} e^{o_c}` for the prior,
-so that no class swallows the others from stage to stage.
+The mode is found by L-BFGS in stages: first with the label posterior held at the prior, so that instances are learnt
+from the prior's answer; then on J, with wider and wider priors on W and more and more features, from the principal ones
+on: broad structure is settled before detail, and at a fraction of the price. After each stage the class offsets
+:math:`o_c` of `mipl.baggp.class_offsets` are set anew from the evidence; the next stage takes :math:`\pi_{bc} e^{o_c}`
+for the prior, so that no class swallows the others from stage to stage. In each stage the coordinates are scaled by the
+diagonal of the curvature at its start,
+
+.. math:: \sum_j p_{jc} (1 - p_{jc})\, \phi_{jk}^2 + 1 / s^2,
+
+of the instances' log likelihood. As the Gram matrix of the features is nearly diagonal, not much is left of it beside.
 
 Outside of training, logits are moderated (`mipl.baggp.model.Expert`) by the posterior variance of the weights,
 
@@ -30,7 +35,7 @@ instance carries with probability :math:`\rho`, the share of positives, and what
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -39,9 +44,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.bag_posterior import bag_evidence, instance_posterior, label_posterior, spread
-from mipl.baggp.blocks import Block, Blocks, Column, thin_product
+from mipl.baggp.blocks import Block, Blocks, Column, add_up, thin_product
 from mipl.baggp.class_offsets import class_offsets
 from mipl.baggp.constants import (
+    CHUNK_ROWS,
     EXPECTED_POSITIVE_SHARE,
     LBFGS_GRADIENT,
     MIN_PRIOR,
@@ -52,6 +58,7 @@ from mipl.baggp.constants import (
 from mipl.baggp.model import Expert
 from mipl.baggp.weights import weigh
 from mipl.lbfgs import minimize_lbfgs
+from mipl.progress import SILENT, Phases
 
 __all__ = ["LabelPrior", "fit_bag_likelihood", "likelihood_statistics"]
 
@@ -64,16 +71,17 @@ def fit_bag_likelihood(
     kappa: float | None = None,
     background: Tensor | None = None,
     stages: Sequence[Stage] = STAGES,
+    progress: Phases = SILENT,
 ) -> Expert:
-    """Fit to blocks whose features have a nearly diagonal Gram matrix.
+    """Fit to blocks whose features have a nearly diagonal Gram matrix, the principal ones last.
 
     Parameters
     ----------
     blocks : Blocks
         Bags in the order of the prior.
     gram_diagonal : (R,)
-        Of the Gram matrix. Where this is not quite diagonal, as that of a part of the bags is not, the search for the
-        mode takes a few more steps, and moderation is a little less exact.
+        Of the Gram matrix, for moderation, which is a little less exact where the matrix is not quite diagonal, as that
+        of a part of the bags is not.
     prior : (m, q)
         Of the bags' labels, zero off the candidates.
     candidates : (m, q) bool
@@ -84,6 +92,8 @@ def fit_bag_likelihood(
         The class that no instance carries.
     stages : sequence of Stage, default=STAGES
         What is done one after the other.
+    progress : Phases, default=SILENT
+        Told of every iteration.
     """
     q = prior.shape[1]
     log_kappa = math.log(math.sqrt(q) if kappa is None else kappa)
@@ -91,12 +101,24 @@ def fit_bag_likelihood(
     log_prior = torch.where(candidates, torch.log(prior.clamp(min=MIN_PRIOR)), -torch.inf)
     offset = torch.zeros(q, dtype=torch.float64, device=prior.device)
     weights = torch.zeros(len(gram_diagonal), q + 1, dtype=torch.float64, device=prior.device)
+    total, before = sum(stage.iterations for stage in stages), 0
     for stage in stages:
         now = torch.softmax(log_prior + offset, dim=1)
         priors = blocks.map(LabelPrior.of, blocks.rows(now), blocks.rows(candidates))
-        weights = _mode(blocks, priors, gram_diagonal, weights, bias, log_kappa, background, stage)
-        expert = _expert(weights, bias, log_kappa, background, gram_diagonal, stage, blocks)
-        evidence = blocks.cat(Expert.read, blocks.features, expert=expert)
+        watch = progress.counting("bag likelihood", before, total)
+        weights = _mode(blocks, priors, weights, bias, log_kappa, background, stage, watch)
+        before += stage.iterations
+        mode = Expert(
+            coef=weights[:, :-1] - weights[:, -1:],
+            intercept=bias[:-1] - bias[-1] + log_kappa,
+            class_offset=torch.zeros_like(bias[:-1]),
+            background=background,
+        )
+        logits = blocks.map(_logits, blocks.features, expert=mode)
+        positives, instances = blocks.total(_positives, blocks.features, logits)
+        information = float(positives / instances) ** 2 / 2
+        expert = mode._replace(variance=1 / (information * gram_diagonal + 1 / stage.variance))
+        evidence = blocks.cat(_log_evidence, blocks.features, logits, expert=expert)
         offset = class_offsets(evidence, log_prior, blocks.weight)
     return expert._replace(class_offset=offset)
 
@@ -110,62 +132,48 @@ def _bias(q: int, background: Tensor | None) -> Tensor:
     return bias
 
 
-def _expert(
-    weights: Tensor,
-    bias: Tensor,
-    log_kappa: float,
-    background: Tensor | None,
-    gram_diagonal: Tensor,
-    stage: Stage,
-    blocks: Blocks,
-) -> Expert:
-    """The expert at weights (R, q + 1) and biases (q + 1,), kappa included, moderated, without class offsets."""
-    mode = Expert(
-        coef=weights[:, :-1] - weights[:, -1:],
-        intercept=bias[:-1] - bias[-1] + log_kappa,
-        class_offset=torch.zeros_like(bias[:-1]),
-        background=background,
-    )
-    positives, instances = blocks.total(_positives, blocks.features, expert=mode)
-    information = float(positives / instances) ** 2 / 2
-    return mode._replace(variance=1 / (information * gram_diagonal + 1 / stage.variance))
+def _logits(block: Block, expert: Expert) -> Tensor:
+    return expert.logits(block.features)
 
 
-def _positives(block: Block, expert: Expert) -> tuple[Tensor, Tensor]:
-    """How many instances of a block are positive, as expected by an expert, of how many, both by weight."""
-    positive, weight = torch.sigmoid(expert.logits(block.features).logsumexp(dim=1)), block.row_weight
+def _positives(block: Block, logits: Tensor) -> tuple[Tensor, Tensor]:
+    """How many instances of a block are positive, as their logits (n_b, q) tell, of how many, both by weight."""
+    positive, weight = torch.sigmoid(logits.logsumexp(dim=1)), block.row_weight
     count = torch.tensor(len(positive), dtype=torch.float64) if weight is None else weight.sum()
     return weigh(positive, weight).sum(), count
+
+
+def _log_evidence(block: Block, logits: Tensor, expert: Expert) -> Tensor:
+    return expert.log_evidence(expert.moderate(logits, block.features), block.offsets)
 
 
 def _mode(
     blocks: Blocks,
     priors: Column,
-    gram_diagonal: Tensor,
     start: Tensor,
     bias: Tensor,
     log_kappa: float,
     background: Tensor | None,
     stage: Stage,
+    each: Callable[[int], None],
 ) -> Tensor:
     """The most probable weights (R, q + 1) of a stage."""
+    leading = math.ceil(stage.share * len(start))
+    first = start[-leading:]
     fixed = {"bias": bias, "log_kappa": log_kappa, "hold_prior": stage.hold_prior, "background": background}
-
-    def objective(weights: Tensor) -> tuple[Tensor, Tensor]:
-        value, gradient = blocks.total(likelihood_statistics, blocks.features, priors, weights=weights, **fixed)
-        penalty = (weights * weights).sum() / (2 * stage.variance)
-        return value + penalty, gradient + weights / stage.variance
-
-    # In the coordinates V, W = whitening * V, the curvature at zero weights is nearly the identity.
-    whitening = (gram_diagonal / len(bias) + 1 / stage.variance).rsqrt()[:, None]
+    (curvature,) = blocks.total(_curvature, blocks.features, weights=first, bias=bias)
+    whitening = (curvature + 1 / stage.variance).rsqrt()
 
     def whitened(V: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        value, gradient = objective(torch.from_numpy(V).to(start.device) * whitening)
-        return float(value), (gradient * whitening).cpu().numpy()
+        """The objective and its gradient in coordinates V, weights = whitening * V."""
+        weights = torch.from_numpy(V).to(start.device) * whitening
+        value, gradient = blocks.total(likelihood_statistics, blocks.features, priors, weights=weights, **fixed)
+        penalty = (weights * weights).sum() / (2 * stage.variance)
+        return float(value + penalty), ((gradient + weights / stage.variance) * whitening).cpu().numpy()
 
-    first = (start / whitening).cpu().numpy()
-    found = minimize_lbfgs(whitened, first, max_iter=stage.iterations, tol=LBFGS_GRADIENT)
-    return torch.from_numpy(found.point).to(start.device) * whitening
+    from_here = (first / whitening).cpu().numpy()
+    found = minimize_lbfgs(whitened, from_here, max_iter=stage.iterations, tol=LBFGS_GRADIENT, each=each)
+    return torch.cat([start[:-leading], torch.from_numpy(found.point).to(start.device) * whitening])
 
 
 class LabelPrior(NamedTuple):
@@ -199,13 +207,15 @@ def likelihood_statistics(
     hold_prior: bool,
     background: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """A block's part of the negative log likelihood, and of its gradient (R, q + 1).
+    """A block's part of the negative log likelihood, and of its gradient (k, q + 1), at weights (k, q + 1).
 
-    With `hold_prior` the prior is taken for the labels' posterior: the objective is then the expected log evidence.
+    These are the weights of the last k features; the others count for nothing. With `hold_prior` the prior is taken for
+    the labels' posterior: the objective is then the expected log evidence.
     """
-    f = thin_product(block.features, weights.to(block.features.dtype)).double().add_(bias)  # (n, q + 1)
+    features = block.features[:, -len(weights) :]
+    f = _all_logits(features, weights, bias)  # (q + 1, n): a short first axis is slow to sum over
     columns = spread(prior.columns, block.offsets)  # (n, k)
-    logits = f.gather(1, columns) - f[:, -1:] + log_kappa
+    logits = (f.T.gather(1, columns) - f.T[:, -1:]).double() + log_kappa
     evidence = bag_evidence(logits, block.offsets, None if background is None else background[prior.columns])
     if hold_prior:
         posterior = prior.probability
@@ -215,12 +225,31 @@ def likelihood_statistics(
         posterior = label_posterior(evidence.log_evidence, log_prior)
         log_likelihood = weigh(torch.logsumexp(evidence.log_evidence + log_prior, dim=1), block.weight).sum()
     R = instance_posterior(logits, evidence, posterior, block.offsets)  # (n, k)
-    log_p = torch.log_softmax(f, dim=1)
+    log_p = torch.log_softmax(f, dim=0)
     row_weight = block.row_weight
-    log_negative = weigh(log_p[:, -1], row_weight).sum()
+    log_negative = weigh(log_p[-1].double(), row_weight).sum()
     residual = log_p.exp_()
-    residual.scatter_add_(1, columns, -R)
-    residual[:, -1] -= 1 - R.sum(dim=1)
+    residual.T.scatter_add_(1, columns, -R.to(residual.dtype))
+    residual[-1] -= (1 - R.sum(dim=1)).to(residual.dtype)
     # The long side last: BLAS is ten times slower on features' @ residual.
-    gradient = (weigh(residual, row_weight).T.to(block.features.dtype) @ block.features).T.double()
+    if row_weight is not None:
+        residual *= row_weight.to(residual.dtype)
+    gradient = (residual @ features).T.double()
     return -log_likelihood - log_negative, gradient
+
+
+def _curvature(block: Block, weights: Tensor, bias: Tensor) -> tuple[Tensor]:
+    """The diagonal (k, q + 1) of the instances' curvature at the weights of the last k features."""
+    features = block.features[:, -len(weights) :]
+    p = torch.softmax(_all_logits(features, weights, bias), dim=0)
+    information = p * (1 - p)
+    if block.row_weight is not None:
+        information *= block.row_weight.to(information.dtype)
+    pieces = zip(information.split(CHUNK_ROWS, dim=1), features.split(CHUNK_ROWS), strict=True)
+    return (add_up(((part @ chunk.square()).double(),) for part, chunk in pieces)[0].T,)
+
+
+def _all_logits(features: Tensor, weights: Tensor, bias: Tensor) -> Tensor:
+    """Logits (q + 1, n) of all classes and of "negative", from features (n, k) and weights (k, q + 1)."""
+    f = thin_product(features, weights.to(features.dtype)).T
+    return f + bias.to(features.dtype)[:, None]

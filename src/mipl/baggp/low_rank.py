@@ -11,58 +11,80 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from mipl.bag_posterior import segment_sum
-from mipl.baggp.blocks import Block, Blocks, add_up
-from mipl.baggp.constants import CHUNK_ROWS
+from mipl.baggp.blocks import Block, Blocks
+from mipl.baggp.constants import CHUNK_ROWS, FEWEST_FEATURES, GRAM_STRIP
 from mipl.baggp.sources import Source
 from mipl.baggp.weights import weigh
 from mipl.gp.nystrom import KernelMap
+from mipl.progress import SILENT, Phases
 
-__all__ = ["LowRank", "Spectrum", "gram", "low_rank"]
+__all__ = ["LowRank", "Ridge", "gram_matrix", "low_rank", "rank_of", "symmetric", "upper_gram"]
 
 
-class Spectrum(NamedTuple):
-    """A Gram matrix (R, R) as vectors @ diag(values) @ vectors.T.
+class Ridge(NamedTuple):
+    """A Gram matrix with noise on its diagonal.
 
     Attributes
     ----------
-    values : (R,)
-    vectors : (R, R), or None where the Gram matrix is diagonal
+    root : (R, R), the lower Cholesky factor; (R,), the roots of the diagonal, where the Gram matrix is diagonal
     """
 
-    values: Tensor
-    vectors: Tensor | None = None
+    root: Tensor
 
     @classmethod
-    def of(cls, gram: Tensor) -> Spectrum:
-        """Diagonalise a Gram matrix."""
-        values, vectors = torch.linalg.eigh(gram)
-        return cls(values.clamp(min=0), vectors)
+    def of(cls, gram: Tensor, noise: float) -> Ridge:
+        """Add noise to a Gram matrix (R, R), or to a diagonal one (R,)."""
+        if gram.ndim == 1:
+            return cls((gram + noise).sqrt())
+        return cls(torch.linalg.cholesky(gram + noise * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)))
 
-    def solve(self, right: Tensor, noise: float) -> Tensor:
+    def solve(self, right: Tensor) -> Tensor:
         """The solution (R, k) of (Gram + noise) x = right."""
-        if self.vectors is None:
-            return right / (self.values + noise)[:, None]
-        return self.vectors @ ((self.vectors.T @ right) / (self.values + noise)[:, None])
+        if self.root.ndim == 1:
+            return right / self.root.square()[:, None]
+        return torch.cholesky_solve(right, self.root)
+
+    def whiten(self, features: Tensor) -> Tensor:
+        """Features (n, R) times a root of the inverse, so that their products (n, n) are the hat matrix."""
+        root = self.root.to(features.dtype)
+        if root.ndim == 1:
+            return features / root
+        whitened: Tensor = torch.linalg.solve_triangular(root.T, features, upper=True, left=False)
+        return whitened
+
+    def matrix(self) -> Tensor:
+        """Gram + noise (R, R)."""
+        return torch.diag(self.root.square()) if self.root.ndim == 1 else self.root @ self.root.T
 
 
 class LowRank(NamedTuple):
-    """Features of bags, and their Gram matrices.
+    """Features of bags, and their Gram matrix.
 
     Attributes
     ----------
     blocks : Blocks, of features (n_b, R)
-    spectrum : Spectrum, of the diagonal Gram matrix of all blocks
-    fold_grams : per fold the Gram matrix (R, R) of its blocks
+    spectrum : (R,), the diagonal of their Gram matrix, which is diagonal, in ascending order
     kernel_map : KernelMap, to these features
     """
 
     blocks: Blocks
-    spectrum: Spectrum
-    fold_grams: dict[int, Tensor]
+    spectrum: Tensor
     kernel_map: KernelMap
 
 
-def low_rank(rows: Blocks, kernel_map: KernelMap, front_end: BaseEstimator | None = None) -> LowRank:
+def rank_of(n_landmarks: int, wanted_landmarks: int, wanted_rank: int) -> int:
+    """The number of features of so many landmarks: fewer in proportion where these are fewer, but not below 200.
+
+    >>> rank_of(2000, 2000, 1000), rank_of(800, 2000, 1000), rank_of(100, 2000, 1000)
+    (1000, 400, 100)
+    """
+    in_proportion = round(min(wanted_rank / wanted_landmarks, 1) * n_landmarks)
+    return min(wanted_rank, n_landmarks, max(in_proportion, FEWEST_FEATURES))
+
+
+def low_rank(
+    rows: Blocks, kernel_map: KernelMap, front_end: BaseEstimator | None = None, progress: Phases = SILENT
+) -> LowRank:
     """Compute features of rows and rotate them, and the map, to a diagonal Gram matrix.
 
     Parameters
@@ -74,26 +96,23 @@ def low_rank(rows: Blocks, kernel_map: KernelMap, front_end: BaseEstimator | Non
         by piece.
     front_end : fitted transformer, default=None
         From raw instances to the space of the kernel; None where they are there already.
+    progress : Phases, default=SILENT
+        Told how far it is.
     """
     columns = [rows.features] if rows.weight is None else [rows.features, rows.rows(rows.weight)]
-    features = rows.map(_block, *columns, kernel_map=kernel_map, front_end=front_end)
+    shared, n_runs = {"kernel_map": kernel_map, "front_end": front_end}, len(rows.parts)
+    features = rows.place.map(_block, columns, shared, progress.counting("features", 0, n_runs))
+    progress("Gram matrix", 0, 1)
     blocks = replace(rows, features=features)
-    grams = {fold: _total_gram(blocks, fold) for fold in blocks.folds}
-    values, vectors = torch.linalg.eigh(add_up((gram,) for gram in grams.values())[0])
+    values, vectors = torch.linalg.eigh(gram_matrix(blocks))
     rotation = vectors.to(kernel_map.T.dtype)
     rotated = blocks.map(_rotate, features, rotation=rotation, in_place=rows.place.in_place)
     del blocks, features  # on a cluster these are other blocks than the rotated ones
     return LowRank(
         replace(rows, features=rotated),
-        Spectrum(values.clamp(min=0)),
-        {fold: vectors.T @ gram @ vectors for fold, gram in grams.items()},
+        values.clamp(min=0),
         kernel_map._replace(T=kernel_map.T @ rotation),
     )
-
-
-def _total_gram(blocks: Blocks, fold: int) -> Tensor:
-    chosen = blocks.only([fold])
-    return chosen.total(gram, chosen.features)[0]
 
 
 def _block(
@@ -106,12 +125,31 @@ def _block(
     return Block(features, segment_sum(features, offsets), offsets, weight)
 
 
-def gram(block: Block) -> tuple[Tensor, ...]:
-    """The Gram matrix (R, R) of a block, by weight; products of short chunks are summed in double precision."""
-    chunks = block.features.split(CHUNK_ROWS)
+def gram_matrix(blocks: Blocks) -> Tensor:
+    """The Gram matrix (R, R) of the features of all blocks, by weight."""
+    return symmetric(*blocks.total(upper_gram, blocks.features))
+
+
+def upper_gram(block: Block) -> tuple[Tensor]:
+    """The upper triangle of a block's Gram matrix (R, R), by weight; what is below it is not to be used.
+
+    Products of short chunks are summed in double precision.
+    """
+    rank = block.features.shape[1]
+    total = torch.zeros(rank, rank, dtype=torch.float64, device=block.features.device)
     rows = block.row_weight
-    weights = [None] * len(chunks) if rows is None else rows.split(CHUNK_ROWS)
-    return add_up(((chunk.T @ weigh(chunk, weight)).double(),) for chunk, weight in zip(chunks, weights, strict=True))
+    for start in range(0, len(block.features), CHUNK_ROWS):
+        chunk = block.features[start : start + CHUNK_ROWS]
+        weighted = chunk if rows is None else weigh(chunk, rows[start : start + CHUNK_ROWS])
+        for left in range(0, rank, GRAM_STRIP):
+            right = left + GRAM_STRIP
+            total[left:right, left:] += chunk[:, left:right].T @ weighted[:, left:]
+    return (total,)
+
+
+def symmetric(upper: Tensor) -> Tensor:
+    """The symmetric matrix (R, R) with this upper triangle."""
+    return torch.triu(upper) + torch.triu(upper, 1).T
 
 
 def _rotate(block: Block, rotation: Tensor, in_place: bool) -> Block:

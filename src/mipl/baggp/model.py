@@ -53,12 +53,16 @@ class Expert(NamedTuple):
 
     def logits(self, features: Tensor) -> Tensor:
         """Instance logits (n, q) of features (n, R)."""
-        g = thin_product(features, self.coef.to(features.dtype)).double() + self.intercept
+        g = thin_product(features, self.coef.to(features.dtype)).contiguous().double() + self.intercept
+        return self.moderate(g, features)
+
+    def moderate(self, logits: Tensor, features: Tensor) -> Tensor:
+        """Logits (n, q) of the mean coefficients, averaged over what the coefficients may be."""
         if self.variance is None:
-            return g
+            return logits
         weights = self.variance.to(features.dtype)
         v = torch.cat([chunk.square() @ weights for chunk in features.split(CHUNK_ROWS)]).double()
-        return g / torch.sqrt(1 + math.pi / 8 * v)[:, None]
+        return logits / torch.sqrt(1 + math.pi / 8 * v)[:, None]
 
     @staticmethod
     def read(block: Block, expert: Expert) -> Tensor:

@@ -14,7 +14,8 @@ import threading
 import uuid
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import count
 from types import TracebackType
 from typing import Any
@@ -22,14 +23,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mipl.baggp.blocks import Column, add_up
+from mipl.baggp.blocks import Column, add_up, tree_sum
 from mipl.baggp.constants import SUM_FAN_IN
-from mipl.clusters import check_versions, cluster_errors, gather, one_thread, same
+from mipl.clusters import check_versions, cluster_errors, gather, same
+from mipl.compute import limit_torch
 
 __all__ = ["OnDask"]
 
 #: Bytes of parameters up to which they go with every task: a fetch from another worker would take longer.
 _SMALL = 4096
+#: Bytes of parameters beyond which sums are taken to be large too, so that only one of them should come to the client.
+_LARGE = 1 << 20
 _ADVICE = "lower rank or n_landmarks"
 
 
@@ -66,8 +70,17 @@ class OnDask:
         """Let the fit that runs in another thread end within a second."""
         self._stopped.set()
 
-    def map(self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]) -> Column:
-        """Call a function with the entries of columns, block by block; the results stay where they were computed."""
+    def map(
+        self,
+        function: Callable[..., Any],
+        columns: Sequence[Column],
+        shared: dict[str, Any],
+        each: Callable[[int], None] | None = None,
+    ) -> Column:
+        """Call a function with the entries of columns, block by block; the results stay where they were computed.
+
+        The tasks run later, so `each` hears nothing.
+        """
         return Column(self._submit(_map, function, columns, shared), [list(range(len(p))) for p in columns[0].picks])
 
     def total(
@@ -75,7 +88,9 @@ class OnDask:
     ) -> tuple[Tensor, ...]:
         """Sum what a function returns for every block, entry by entry."""
         sums = self._submit(_sum, function, columns, shared)
-        while len(sums) > 1:
+        # The last few are added up here, which saves a task and a round between workers, unless they are large.
+        here = SUM_FAN_IN if _size(shared) <= _LARGE else 1
+        while len(sums) > here:
             name = self._name("tree")
             with cluster_errors(self._client, _ADVICE):
                 sums = [
@@ -83,11 +98,19 @@ class OnDask:
                     for i in range(0, len(sums), SUM_FAN_IN)
                 ]
             self._futures.update(sums)
-        return self._gather(sums)[0]
+        return tree_sum(self._gather(sums))
 
     def join(self, function: Callable[[list[Any]], Any], column: Column) -> Column:
         """Call a function with the list of all entries of a run."""
         return Column(self._submit(_join, function, [column], {}), [[0] for _ in column.runs])
+
+    def each(self, function: Callable[[Any], Any], values: Iterable[Any]) -> Iterator[Any]:
+        """Results of a function of values in this process, one after the other."""
+        return map(function, values)
+
+    def concurrently(self, tasks: Sequence[Callable[[OnDask], Any]]) -> list[Any]:
+        """Results of independent tasks, one after the other: each of them occupies all workers."""
+        return [task(self) for task in tasks]
 
     def fetch(self, column: Column) -> list[Any]:
         """The values of a column in this process, one per block."""
@@ -162,6 +185,7 @@ def _size(value: Any) -> int:
     return int(value.nbytes if isinstance(value, Tensor) else sizeof(value))
 
 
+@cache
 def _measure_tensors() -> None:
     """Tell Dask how large tensors are: it takes them for nothing, and would move blocks about and never spill them."""
     from dask.sizeof import sizeof
@@ -181,17 +205,17 @@ def _calls(
 
 def _map(function: Callable[..., Any], picks: Sequence[list[int]], *runs: Any, shared: dict[str, Any]) -> list[Any]:
     _measure_tensors()
-    with one_thread():
+    with limit_torch(one_thread=True):
         return list(_calls(function, picks, runs, shared))
 
 
 def _sum(function: Callable[..., Any], picks: Sequence[list[int]], *runs: Any, shared: Any) -> Any:
-    with one_thread():
+    with limit_torch(one_thread=True):
         return add_up(_calls(function, picks, runs, shared))
 
 
 def _join(function: Callable[..., Any], picks: Sequence[list[int]], *runs: Any, shared: dict[str, Any]) -> list[Any]:
-    with one_thread():
+    with limit_torch(one_thread=True):
         return [function([runs[0][i] for i in picks[0]])]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from types import TracebackType
@@ -55,10 +55,20 @@ class Local:
         """Let the fit that runs in another thread end at its next block."""
         self._stopped.set()
 
-    def map(self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]) -> Column:
+    def map(
+        self,
+        function: Callable[..., Any],
+        columns: Sequence[Column],
+        shared: dict[str, Any],
+        each: Callable[[int], None] | None = None,
+    ) -> Column:
         """Call a function with the entries of columns, block by block."""
-        results = self._results(function, columns, shared)
-        return Column.of([list(islice(results, len(picks))) for picks in columns[0].picks])
+        results, runs = self._results(function, columns, shared), []
+        for picks in columns[0].picks:
+            runs.append(list(islice(results, len(picks))))
+            if each is not None:
+                each(len(runs))
+        return Column.of(runs)
 
     def total(
         self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]
@@ -71,6 +81,22 @@ class Local:
         """Call a function with the list of all entries of a run."""
         runs = zip(column.runs, column.picks, strict=True)
         return Column.of([[function([run[i] for i in picks])] for run, picks in runs])
+
+    def each(self, function: Callable[[Any], Any], values: Iterable[Any]) -> Iterator[Any]:
+        """Results of a function of values that are not blocks, in order."""
+        return map(function, values) if self._pool is None else self._pool.map(function, values)
+
+    def concurrently(self, tasks: Sequence[Callable[[Local], Any]]) -> list[Any]:
+        """Results of independent tasks, each of which is given a place to compute at.
+
+        Where there are no fewer tasks than threads, a thread does all work of a task: then also what is not a sum over
+        blocks is done at the same time.
+        """
+        if self._pool is None or len(tasks) < self._n_threads:
+            return [task(self) for task in tasks]
+        alone = Local(1, self._scratch)
+        alone._stopped = self._stopped
+        return list(self._pool.map(lambda task: task(alone), tasks))
 
     def fetch(self, column: Column) -> list[Any]:
         """The values of a column, one per block."""

@@ -8,7 +8,14 @@ import torch
 from torch import Tensor
 
 from mipl.baggp.blocks import Block, Blocks, Column
-from mipl.baggp.constants import MIN_SCORE_VARIANCE, PLATT_MAX_STEP, PLATT_RIDGE, PLATT_STEPS, PLATT_TOLERANCE
+from mipl.baggp.constants import (
+    MIN_SCORE_VARIANCE,
+    PLATT_JITTER,
+    PLATT_MAX_STEP,
+    PLATT_RIDGE,
+    PLATT_STEPS,
+    PLATT_TOLERANCE,
+)
 from mipl.baggp.weights import weigh
 
 __all__ = ["PlattScaling", "fit_platt", "score_moments"]
@@ -25,7 +32,7 @@ class PlattScaling(NamedTuple):
         return self.intercept + self.slope * scores.double()
 
 
-def fit_platt(blocks: Blocks, scores: Column, targets: Column) -> PlattScaling:
+def fit_platt(blocks: Blocks, scores: Column, targets: Column, start: PlattScaling | None = None) -> PlattScaling:
     """Fit sigmoid(intercept + slope * score) to soft targets by maximum likelihood.
 
     Parameters
@@ -34,14 +41,19 @@ def fit_platt(blocks: Blocks, scores: Column, targets: Column) -> PlattScaling:
         Whose scores these are.
     scores, targets : Column of (n_b, q)
         Targets are in [0, 1]. Scores are standardised first; a small ridge on the slope keeps separable classes finite.
+    start : PlattScaling, default=None
+        Where the search begins, which changes the number of steps alone; None for curves without a slope.
     """
     count, mean, deviation = score_moments(blocks, scores)
-    share = blocks.total(_sum, blocks.features, targets)[0] / count
-    a, b = torch.logit(share.clamp(1e-9, 1 - 1e-9)), torch.zeros_like(share)
+    if start is None:
+        share = blocks.total(_sum, blocks.features, targets)[0] / count
+        a, b = torch.logit(share.clamp(1e-9, 1 - 1e-9)), torch.zeros_like(share)
+    else:
+        a, b = start.intercept + start.slope * mean, start.slope * deviation
     for _ in range(PLATT_STEPS):
         sums = blocks.total(_newton_sums, blocks.features, scores, targets, a=a, b=b, mean=mean, deviation=deviation)
         ga, gb, haa, hab, hbb = sums
-        gb, haa, hbb = gb + PLATT_RIDGE * count * b, haa + PLATT_RIDGE * count, hbb + PLATT_RIDGE * count
+        gb, haa, hbb = gb + PLATT_RIDGE * count * b, haa + PLATT_JITTER * count, hbb + PLATT_RIDGE * count
         determinant = haa * hbb - hab * hab
         step_a, step_b = (hbb * ga - hab * gb) / determinant, (haa * gb - hab * ga) / determinant
         length = torch.maximum(step_a.abs(), step_b.abs())
@@ -74,9 +86,11 @@ def _newton_sums(
     block: Block, scores: Tensor, targets: Tensor, a: Tensor, b: Tensor, mean: Tensor, deviation: Tensor
 ) -> tuple[Tensor, ...]:
     """Gradient and Hessian of the negative log likelihood with respect to (a, b), each (q,)."""
-    x = (scores.double() - mean) / deviation
-    p = torch.sigmoid(a + b * x)
+    slope = (b / deviation).to(scores.dtype)
+    p = torch.sigmoid(torch.addcmul((a - b * mean / deviation).to(scores.dtype), scores, slope))
+    x = (scores - mean.to(scores.dtype)).div_(deviation.to(scores.dtype))
     count = block.row_weight
-    error, weight = weigh(p - targets, count), weigh(p * (1 - p), count)
+    error, weight = weigh(p - targets.to(scores.dtype), count), weigh(p * (1 - p), count)
     wx = weight * x
-    return error.sum(dim=0), (error * x).sum(dim=0), weight.sum(dim=0), wx.sum(dim=0), (wx * x).sum(dim=0)
+    sums = (error, error * x, weight, wx, wx * x)
+    return tuple(each.sum(dim=0, dtype=torch.float64) for each in sums)

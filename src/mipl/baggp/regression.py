@@ -44,10 +44,11 @@ from mipl.baggp.constants import (
     TEMPERING,
 )
 from mipl.baggp.leave_out import BagLeaveOut, leave_out_factors
-from mipl.baggp.low_rank import Spectrum
+from mipl.baggp.low_rank import Ridge
 from mipl.baggp.model import Expert
 from mipl.baggp.platt import PlattScaling, fit_platt, score_moments
 from mipl.baggp.weights import mean_and_error, weigh, weighted_mean
+from mipl.progress import SILENT, Phases
 
 __all__ = ["BagRegression", "fit_bag_regression"]
 
@@ -71,16 +72,18 @@ class BagRegression(NamedTuple):
 
 def fit_bag_regression(
     blocks: Blocks,
-    spectrum: Spectrum,
+    gram: Tensor,
     log_prior: Tensor,
     background: Tensor | None = None,
     variances: Sequence[float] = SIGNAL_VARIANCES,
+    progress: Phases = SILENT,
 ) -> BagRegression:
-    """Fit to blocks with this Gram spectrum and to what is known of labels (m, q), at the best of the `variances`.
+    """Fit to blocks with this Gram matrix, (R, R) or its diagonal (R,), and to what is known of labels (m, q).
 
-    These are in ascending order; a larger one must be clearly better than those before it.
+    The best of the `variances` is taken. These are in ascending order; a larger one must be clearly better than those
+    before it.
     """
-    best, *others = (_fit(blocks, spectrum, log_prior, background, variance) for variance in variances)
+    best, *others = (_fit(blocks, gram, log_prior, background, variance, progress) for variance in variances)
     for other in others:
         gain = _best_tempered(other, log_prior, blocks.weight) - _best_tempered(best, log_prior, blocks.weight)
         mean, error = mean_and_error(gain, blocks.weight)
@@ -96,7 +99,12 @@ def _best_tempered(found: BagRegression, log_prior: Tensor, weight: Tensor | Non
 
 
 def _fit(
-    blocks: Blocks, spectrum: Spectrum, log_prior: Tensor, background: Tensor | None, signal_variance: float
+    blocks: Blocks,
+    gram: Tensor,
+    log_prior: Tensor,
+    background: Tensor | None,
+    signal_variance: float,
+    progress: Phases,
 ) -> BagRegression:
     """Fit at one variance of the regression function."""
     weight, sizes = blocks.weight, blocks.cat(_sizes, blocks.features).double()
@@ -104,20 +112,27 @@ def _fit(
     q = log_prior.shape[1]
     noise = (1 / q) * (1 - 1 / q) / signal_variance
 
-    # The start has targets of another variance, hence a noise of its own.
-    targets = _label_information(log_prior, weight)
     share = weigh(sizes, weight)
     share = share / share.sum()
-    target_variance = float((share @ targets.square() - (share @ targets).square()).mean())
-    start_noise = max(target_variance / signal_variance, noise)
-    factors = blocks.map(leave_out_factors, blocks.features, spectrum=spectrum, noises=(start_noise, noise))
 
-    def regress(targets: Tensor, which: int) -> tuple[Tensor, Column]:
-        """Coefficients (R, q) for targets (m, q), and leave-one-bag-out scores (n_b, q) at one of the noises."""
+    def leave_out(noise: float) -> tuple[Ridge, Column]:
+        ridge = Ridge.of(gram, noise)
+        return ridge, blocks.map(leave_out_factors, blocks.features, ridge=ridge)
+
+    def regress(targets: Tensor, ridge: Ridge, factors: Column) -> tuple[Tensor, Column]:
+        """Coefficients (R, q) for targets (m, q), and leave-one-bag-out scores (n_b, q)."""
         centred = blocks.rows(targets - share @ targets)
         (right,) = blocks.total(_right_hand_side, blocks.features, centred)
-        coef = spectrum.solve(right, (start_noise, noise)[which])
-        return coef, blocks.map(_leave_one_bag_out, blocks.features, factors, centred, coef=coef, which=which)
+        coef = ridge.solve(right)
+        return coef, blocks.map(_leave_one_bag_out, blocks.features, factors, centred, coef=coef)
+
+    # The targets of the start have another variance, hence a noise of their own. Where the Gram matrix is not diagonal,
+    # factors for it would cost as much as all rounds, and the noise of the rounds does as well.
+    targets, rounds = _label_information(log_prior, weight), leave_out(noise)
+    start = rounds
+    if gram.ndim == 1:
+        target_variance = float((share @ targets.square() - (share @ targets).square()).mean())
+        start = leave_out(max(target_variance / signal_variance, noise))
 
     def bag_posterior(scores: Column, platt: PlattScaling) -> tuple[Tensor, Tensor, Tensor]:
         """Posterior and log evidence (m, q) of all bags, class offsets included, and these offsets (q,)."""
@@ -125,18 +140,21 @@ def _fit(
         offset = class_offsets(evidence, log_prior, weight)
         return label_posterior(evidence + offset, log_prior), evidence + offset, offset
 
-    _, scores = regress(targets, 0)
+    progress("bag regression", 0, REGRESSION_ITERATIONS)
+    _, scores = regress(targets, *start)
+    del start
     slope = START_SLOPE / score_moments(blocks, scores)[2]
     platt = PlattScaling(
         torch.full_like(slope, -math.log(float(weighted_mean(sizes, weight))) - START_SLOPE**2 / 2), slope
     )
     posterior, log_evidence, offset = bag_posterior(scores, platt)
-    for _ in range(REGRESSION_ITERATIONS):
+    for i in range(REGRESSION_ITERATIONS):
+        progress("bag regression", i, REGRESSION_ITERATIONS)
         carries = blocks.map(
             _responsibilities, blocks.features, scores, blocks.rows(posterior), platt=platt, background=background
         )
-        coef, scores = regress(posterior, 1)
-        platt = fit_platt(blocks, scores, carries)
+        coef, scores = regress(posterior, *rounds)
+        platt = fit_platt(blocks, scores, carries, platt)
         before = posterior
         posterior, log_evidence, offset = bag_posterior(scores, platt)
         if float(weigh((posterior - before).abs(), relative_weight).mean()) < REGRESSION_TOLERANCE:
@@ -165,11 +183,9 @@ def _right_hand_side(block: Block, targets: Tensor) -> tuple[Tensor, ...]:
     return ((block.sums.T @ weigh(targets, block.weight).to(block.sums.dtype)).double(),)
 
 
-def _leave_one_bag_out(
-    block: Block, factors: Sequence[BagLeaveOut], targets: Tensor, coef: Tensor, which: int
-) -> Tensor:
+def _leave_one_bag_out(block: Block, factors: BagLeaveOut, targets: Tensor, coef: Tensor) -> Tensor:
     y = spread(targets, block.offsets).to(block.features.dtype)
-    return factors[which].predict(block.features, y, thin_product(block.features, coef.to(y.dtype)))
+    return factors.predict(block.features, y, thin_product(block.features, coef.to(y.dtype)).contiguous())
 
 
 def _log_evidence(block: Block, scores: Tensor, platt: PlattScaling, background: Tensor | None) -> Tensor:

@@ -39,7 +39,7 @@ from mipl.baggp.cross_fit import HeldOut
 from mipl.baggp.model import BagModel, Stacking
 from mipl.baggp.weights import mean_and_error, weigh
 
-__all__ = ["LabelFreeScore", "default_stacking", "fit_stacking", "label_free", "training_posterior"]
+__all__ = ["LabelFreeScore", "blend", "default_stacking", "fit_stacking", "label_free", "training_posterior"]
 
 
 class LabelFreeScore(NamedTuple):
@@ -82,10 +82,22 @@ def fit_stacking(first: Tensor, second: Tensor, log_prior: Tensor, weight: Tenso
 
 
 def training_posterior(model: BagModel, blocks: Blocks, held_out: HeldOut, log_prior: Tensor) -> Tensor:
-    """Posterior (m, q) of the training bags' labels: the geometric mean of held-out and in-sample answers."""
-    in_sample = blocks.cat(BagModel.read, blocks.features, model=model)
-    log_mean = 0.5 * (torch.log(model.stacking.probabilities(*held_out)) + torch.log(in_sample))
-    return torch.softmax(log_mean + log_prior, dim=1)
+    """Posterior (m, q) of the training bags' labels, see `blend`."""
+    seen = blocks.cat(BagModel.read, blocks.features, model=model)
+    return blend(model.stacking.probabilities(*held_out), seen, log_prior, blocks.weight)
+
+
+def blend(unseen: Tensor, seen: Tensor, log_prior: Tensor, weight: Tensor | None = None) -> Tensor:
+    r"""Posterior (m, q) of bags by a geometric mean of the answers of models that have not and that have seen them.
+
+    A model that has seen the bag is more often right, but also echoes its candidate set. How much is echo shows in the
+    label-free scores S of both: since a score grows with the square of the log odds, these are to be believed by
+    :math:`\sqrt{S_\text{unseen} / S_\text{seen}}`. The model that has seen the bag counts by half of that, and the one
+    that has not by the rest. Bags count by their `weight` (m,), None for once.
+    """
+    gain, gain_seen = (max(label_free(answer, log_prior, weight).mean, 0.0) for answer in (unseen, seen))
+    share = 0.5 * math.sqrt(min(gain / gain_seen, 1.0)) if gain_seen > 0 else 0.0
+    return torch.softmax((1 - share) * torch.log(unseen) + share * torch.log(seen) + log_prior, dim=1)
 
 
 def label_free(probabilities: Tensor, log_prior: Tensor, weight: Tensor | None = None) -> LabelFreeScore:

@@ -4,7 +4,7 @@ With votes :math:`v_{bc}` the prior of a bag's label is :math:`\pi_{bc} \propto 
 strength :math:`\tau` is found without labels: it is the one under which the labels that the votes favour are those that
 the instances of the bag favour, as told by bag regression from the candidate sets alone,
 
-.. math:: \hat\tau = \arg\max_\tau \sum_b \log \sum_c \pi_{bc}(\tau)\, \hat p_{bc}.
+.. math:: \hat\tau = \operatorname{argmax}_\tau \sum_b \log \sum_c \pi_{bc}(\tau)\, \hat p_{bc}.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def fit_vote_strength(
             torch.as_tensor(noisy_log_prior(vote_log_prior(weights, math.exp(x[0])), noise)), dim=1
         )
         penalty = VOTE_STRENGTH_PRECISION * (x[0] - mode[0]) ** 2 + SCALE_PRECISION * (x[1] - mode[1]) ** 2
-        return 0.5 * penalty - float(weigh(torch.logsumexp(prior + log_p, dim=1), sample_weight).sum())
+        loss: float = 0.5 * penalty - float(weigh(torch.logsumexp(prior + log_p, dim=1), sample_weight).sum())
+        return loss
 
     mode = np.log([PRIOR_VOTE_STRENGTH, PRIOR_SCALE])
     return math.exp(minimize(objective, mode, method="Nelder-Mead").x[0])

@@ -25,12 +25,16 @@ def check_classes(raw: RawBags, columns: Columns, unlabelled: Sequence[Any] | No
     if raw.candidates is None:
         if unlabelled is None:
             listed = ", ".join(map(repr, raw.column_names))
+            which = "say which one it is with candidates=NAME (--candidates NAME)"
+            where = "give a table with a row for each of them, table=FILE (--table FILE)"
             yield Problem(
                 "no candidates",
                 "error",
                 raw.where,
-                f"there is no column 'candidates' (the columns are {listed})",
-                "say which one it is with candidates=NAME (--candidates NAME); predict and explain need none",
+                f"there is no column 'candidates' (the columns are {listed})"
+                if listed
+                else "nothing says which labels are possible for the bags",
+                f"{which if listed else where}; predict and explain need no candidates",
             )
         return
     sets = possible_labels(raw)
@@ -42,7 +46,8 @@ def check_classes(raw: RawBags, columns: Columns, unlabelled: Sequence[Any] | No
             "bag without candidates",
             "warning",
             raw.where,
-            f"{len(empty)} of {len(sets)} bags have no candidates, so that any class may be theirs: {bags}{more}",
+            f"{len(empty)} of {len(sets)} bags {'have' if len(empty) > 1 else 'has'} no candidates, so that any class "
+            f"is possible: {bags}{more}",
             "give each the labels that are possible, or leave the bag out",
         )
     counts = Counter(label for labels in sets for label in set(labels))
@@ -50,9 +55,18 @@ def check_classes(raw: RawBags, columns: Columns, unlabelled: Sequence[Any] | No
     if len(names) < 2:
         message = f"there is only one class: {names}" if names else "there is no class at all"
         yield Problem("one class", "error", raw.where, message, "there must be at least two to tell apart")
-    yield from _unsplit(raw, names, columns)
+    joined = joined_names(names, columns.candidates_sep)
+    if joined is not None:
+        sep, found = joined
+        split = [[part.strip() for label in labels for part in str(label).split(sep)] for labels in sets]
+        # Names that were taken for one may be all that stands between a label and its class.
+        lost = set(raw.labels or []) - {None} - set(names)
+        yield _unsplit(raw, sep, found, "error" if lost & {part for parts in split for part in parts} else "warning")
+        # What else is wrong is told of the classes as they are meant.
+        sets, counts = split, Counter(label for labels in split for label in set(labels))
+        names = list(counts)
     yield from _near_duplicates(raw, names, counts)
-    yield from _labels(raw)
+    yield from _labels(raw, sets)
     yield from _inseparable(raw, sets, names)
     few = sorted((str(name) for name in names if counts[name] < _FEW), key=str)
     if few and len(names) >= 2:
@@ -95,19 +109,18 @@ def joined_names(names: Iterable[Any], candidates_sep: str) -> tuple[str, list[s
     return None
 
 
-def _unsplit(raw: RawBags, names: list[Any], columns: Columns) -> Iterator[Problem]:
+def _unsplit(raw: RawBags, sep: str, found: list[str], severity: str) -> Problem:
     """Class names that are several names, with a separator that was not recognised."""
-    joined = joined_names(names, columns.candidates_sep)
-    if joined is not None:
-        sep, found = joined
-        shown = ", ".join(map(repr, found[:3])) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
-        yield Problem(
-            "candidates not separated",
-            "warning",
-            f"{raw.where}: {_bag_of(raw, found[0])}",
-            f"{len(found)} class names look like several: {shown}",
-            f"pass candidates_sep={sep!r} (--candidates-sep {sep!r})",
-        )
+    shown = ", ".join(map(repr, found[:3])) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+    return Problem(
+        "candidates not separated",
+        severity,
+        f"{raw.where}: {_bag_of(raw, found[0])}",
+        f"{len(found)} class names look like several: {shown}"
+        if len(found) > 1
+        else f"{shown} looks like several classes",
+        f"pass candidates_sep={sep!r} (--candidates-sep {sep!r})",
+    )
 
 
 def _near_duplicates(raw: RawBags, names: list[Any], counts: Counter[Any]) -> Iterator[Problem]:
@@ -127,9 +140,8 @@ def _near_duplicates(raw: RawBags, names: list[Any], counts: Counter[Any]) -> It
             )
 
 
-def _labels(raw: RawBags) -> Iterator[Problem]:
+def _labels(raw: RawBags, sets: list[list[Any]]) -> Iterator[Problem]:
     """True labels that are not among the candidates."""
-    sets = possible_labels(raw)
     outside = [
         i
         for i, (label, labels) in enumerate(zip(raw.labels or [], sets, strict=False))
@@ -137,7 +149,8 @@ def _labels(raw: RawBags) -> Iterator[Problem]:
     ]
     if outside:
         i = outside[0]
-        more = f", and so it is in {len(outside) - 1} more bags" if len(outside) > 1 else ""
+        others = len(outside) - 1
+        more = f"; it is the same in {others} more bag{'s' if others > 1 else ''}" if others else ""
         yield Problem(
             "label outside the candidates",
             "warning",

@@ -55,8 +55,10 @@ def _odd_columns(raw: RawBags) -> Iterator[Problem]:
                 "column left out",
                 "note",
                 f"{raw.where}: column {name!r}",
-                f"is no feature: {why}",
-                f"pass features=[...] with {name!r} (--features) if it is one, ignore={name!r} (--ignore) if not",
+                f"left out: {why}",
+                "give it a name if it is a feature"
+                if not name.strip()
+                else f"pass features=[..., {name!r}] (--features) if it is one, ignore={name!r} (--ignore) if not",
             )
     for j, name in enumerate(raw.feature_names or ()):
         looks = non_feature(name, raw.values[:, j])

@@ -30,11 +30,13 @@ def check(
             say(remark, quiet)
         for problem in report.problems:
             print_lines(f"{problem.severity}: {problem}")
-        if report.summary and not quiet:
+        if report.summary.get("candidate_of") and not quiet:
             print_table(
                 "", ("class", "candidate of bags"), sorted(report.summary["candidate_of"].items(), key=lambda e: -e[1])
             )
-            sizes = ", ".join(f"{k}: {n} bags" for k, n in report.summary["candidate_sizes"].items())
+            sizes = ", ".join(
+                f"{k}: {n:,} bag{'s' if n > 1 else ''}" for k, n in report.summary["candidate_sizes"].items()
+            )
             print_lines(f"candidates per bag: {sizes}")
         print_lines(report.verdict)
     if not report.usable:

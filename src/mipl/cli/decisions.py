@@ -34,7 +34,8 @@ def decided(dataset: MIPLDataset, path: Path | None, quiet: bool) -> tuple[MIPLD
     decisions = read_decisions(path)
     certain = apply_decisions(dataset, decisions)
     left_out = [bag for bag, label in decisions.items() if label is None]
-    say(f"{len(decisions) - len(left_out):,} labels taken as certain from {path}", quiet)
+    taken = len(decisions) - len(left_out)
+    say(f"{taken:,} label{'' if taken == 1 else 's'} taken as certain from {path}", quiet)
     if left_out:
         say(f"left out, none of their candidates is right: {', '.join(map(repr, left_out))}", quiet)
     return certain, decisions

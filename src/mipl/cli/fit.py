@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mipl.cli.assignments import parse_assignments
 from mipl.cli.cluster import SchedulerOption, cluster_client
 from mipl.cli.decisions import DecisionsOption, decided
 from mipl.cli.estimator import DEFAULT_METHOD, MethodOption, ParamOption, fit_method
@@ -46,11 +47,11 @@ def fit(
     check_writable(out)
     silent = quiet or json
     if scheduler is not None:
-        _check_method(method)
+        _check_method(method, param)
     in_memory_only = background is not None or decisions is not None
     data: MIPLDataset | Scan | None = None
     if not in_memory_only:
-        data = _scan(file, reading, method, scheduler is not None, silent)
+        data = _scan(file, reading, _fits_in_blocks(method, param), scheduler is not None, silent)
     if data is None:
         data, _ = decided(reading.load(file, silent, background=background).dataset, decisions, silent)
     with cluster_client(scheduler) as client:
@@ -61,21 +62,25 @@ def fit(
     say(f"{model.name}: fitted on {len(data):,} bags in {seconds:.2f} s, written to {out}", silent)
 
 
-def _fits_in_blocks(method: str) -> bool:
+def _fits_in_blocks(method: str, params: list[str] | None) -> bool:
     from mipl.cluster_classifier import ClusterClassifier
     from mipl.registry import make
 
-    return isinstance(make(method), ClusterClassifier)
+    model = make(method, **parse_assignments(params))
+    return isinstance(model, ClusterClassifier) and model.fits_in_blocks
 
 
-def _check_method(method: str) -> None:
+def _check_method(method: str, params: list[str] | None) -> None:
     from mipl.errors import ParameterError
 
-    if not _fits_in_blocks(method):
-        raise ParameterError(f"{method} cannot be fitted on a cluster; leave --scheduler out, or use --method BagGP")
+    if not _fits_in_blocks(method, params):
+        raise ParameterError(
+            f"{method} cannot be fitted on a cluster; leave --scheduler out, or use --method BagGP, or --method MIPLGP "
+            "with --param engine=low-rank"
+        )
 
 
-def _scan(files: list[str], reading: Reading, method: str, on_cluster: bool, quiet: bool) -> Scan | None:
+def _scan(files: list[str], reading: Reading, in_blocks: bool, on_cluster: bool, quiet: bool) -> Scan | None:
     """The files as a scan where they are better not loaded: on a cluster, or where memory is short for them."""
     from mipl.compute import free_memory
     from mipl.io.chunks import is_large
@@ -86,7 +91,7 @@ def _scan(files: list[str], reading: Reading, method: str, on_cluster: bool, qui
     given = reading.given()
     if "-" in files or set(given) - set(_SCAN_OPTIONS) or given.get("missing") is not None:
         return None
-    if not on_cluster and not (is_large(files) and _fits_in_blocks(method)):
+    if not on_cluster and not (is_large(files) and in_blocks):
         return None
     if not all(file_format(path) in [(suffix, "") for suffix in SUFFIXES] for path in expand(files)):
         return None

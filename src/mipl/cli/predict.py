@@ -109,7 +109,7 @@ def _predict_chunks(
     with working("predicting", quiet):
         done = prediction.predict_to_file(load_model(model), files, out, how, instances, lambda text: say(text, quiet))
     _say_accuracy([done], quiet)
-    say(f"{done.bags:,} bags, written to {out}", quiet)
+    say(f"{done.bags:,} bags, written to {'standard output' if out == '-' else out}", quiet)
 
 
 def _predict_folder(

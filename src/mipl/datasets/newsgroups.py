@@ -166,7 +166,8 @@ def tfidf(texts: Sequence[str], rows: str = "unit") -> NDArray[np.float32]:
     total = np.asarray(weights.sum(axis=0)).ravel().round(6)
     top = np.sort(np.argsort(-total, kind="stable")[:_N_WORDS])
     chosen = normalize(weights[:, top]) if rows == "unit" else weights[:, top]
-    return chosen.toarray().round(6).astype(np.float32)
+    features: NDArray[np.float32] = chosen.toarray().round(6).astype(np.float32)
+    return features
 
 
 def _features(text: str, rows: str) -> tuple[NDArray[np.float32], NDArray[Any]]:

@@ -41,4 +41,5 @@ def builder(name: str) -> Callable[..., MIPLDataset]:
     if name not in _DATASETS:
         raise DataError(f"unknown data set {name!r}; the data sets are {', '.join(_DATASETS)}")
     module, _, function = _DATASETS[name].partition(":")
-    return getattr(import_module(module), function)
+    build: Callable[..., MIPLDataset] = getattr(import_module(module), function)
+    return build

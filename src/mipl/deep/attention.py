@@ -37,7 +37,8 @@ def segment_sum(values: Tensor, segments: Segments) -> Tensor:
 
 def segment_softmax(scores: Tensor, segments: Segments) -> Tensor:
     """Softmax of scores (n, k) within each bag, column by column."""
-    return _SegmentSoftmax.apply(scores, segments)
+    shares: Tensor = _SegmentSoftmax.apply(scores, segments)  # type: ignore[no-untyped-call]
+    return shares
 
 
 def segment_standardize(scores: Tensor, segments: Segments, min_deviation: float) -> Tensor:
@@ -108,4 +109,5 @@ class GatedAttention(nn.Module):
         content = self.content(h)
         gate = content if self.gate is self.content else self.gate(h)
         gated = torch.tanh(content) * torch.sigmoid(gate)
-        return self.out(torch.relu(self.hidden(gated)))
+        scores: Tensor = self.out(torch.relu(self.hidden(gated)))
+        return scores

@@ -73,7 +73,8 @@ def sample_weights(mean: Tensor, factor: Tensor, n_samples: int, noise: torch.Ge
         return mean[:, :, None].expand(-1, -1, n_samples)
     size = (2, *mean.shape, n_samples)
     through, aside = torch.randn(size, generator=noise, device=mean.device, dtype=mean.dtype)
-    return mean[:, :, None] + factor @ through + JITTER**0.5 * aside
+    draws: Tensor = mean[:, :, None] + factor @ through + JITTER**0.5 * aside
+    return draws
 
 
 def divergence(mean: Tensor, factor: Tensor, log_det: Tensor, log_scale: Tensor) -> Tensor:

@@ -106,11 +106,13 @@ def dropout(values: Tensor, share: float, noise: torch.Generator | None) -> Tens
 
 def linear(n_in: int, n_out: int, generator: torch.Generator) -> nn.Linear:
     """A linear layer with weights and biases uniform within 1 / sqrt(n_in) of zero, torch's own rule."""
-    return _uniform(skip_init(nn.Linear, n_in, n_out), 1 / sqrt(n_in), generator)
+    layer: nn.Linear = skip_init(nn.Linear, n_in, n_out)
+    return _uniform(layer, 1 / sqrt(n_in), generator)
 
 
 def _convolution(n_in: int, n_out: int, generator: torch.Generator) -> nn.Conv2d:
-    return _uniform(skip_init(nn.Conv2d, n_in, n_out, _KERNEL), 1 / sqrt(n_in * _KERNEL**2), generator)
+    layer: nn.Conv2d = skip_init(nn.Conv2d, n_in, n_out, _KERNEL)
+    return _uniform(layer, 1 / sqrt(n_in * _KERNEL**2), generator)
 
 
 def _uniform(layer: Layer, bound: float, generator: torch.Generator) -> Layer:

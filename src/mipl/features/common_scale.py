@@ -16,7 +16,7 @@ _USUAL = (2.0**-4, 2.0**16)
 _MOST = np.float32(2.0**60)
 
 
-class CommonScale(TransformerMixin, BaseEstimator):
+class CommonScale(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Bring features of unusual size to a size near one, all by the same power of two, which leaves their digits alone.
 
     Features are left as they are if the largest is between 1/16 and 65,536. Values are cut off at 2**60, some 1e18

@@ -19,11 +19,14 @@ _PATCHES = 40_000
 _WHITENING = 0.1
 #: Share of the mean variance of patches below which a patch counts as flat.
 _FLAT = 1e-2
+#: Length below which a white patch at unit contrast is no direction.
+_SHORT = 1e-6
 _LLOYD_STEPS = 10
-_BATCH = 512
+#: Images at a time: their patches stay in the cache.
+_BATCH = 64
 
 
-class ConvKMeans(TransformerMixin, BaseEstimator):
+class ConvKMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     r"""Responses to filters that k-means finds among whitened patches, pooled over the image.
 
     Patches are brought to zero mean and unit contrast and whitened; spherical k-means on random patches of the training
@@ -108,15 +111,21 @@ class ConvKMeans(TransformerMixin, BaseEstimator):
         images = np.asarray(X, dtype=np.float32)
         device = torch.device(self.device)
         whitening = torch.tensor(self.whitening_, device=device)
-        filters = torch.tensor(self.filters_.T.copy(), device=device)
+        # White patches, whose length is needed, and their products with the filters, from one product.
+        both = torch.cat([whitening, whitening @ torch.tensor(self.filters_.T.copy(), device=device)], dim=1)
+        k, window = len(whitening), min(self.pool, *self._grid())
         parts = []
         for start in range(0, len(images), _BATCH):
-            patches = _contrast(self._patches(images[start : start + _BATCH]), self.flat_)  # (b, positions, k)
-            white = _unit(patches @ whitening)
-            response = (white @ filters).sub_(self.threshold).clamp_(min=0)
-            maps = response.mT.reshape(len(response), -1, *self._grid())
-            pooled = torch.nn.functional.avg_pool2d(maps, min(self.pool, *self._grid()))
-            parts.append(pooled.flatten(1).sqrt_().cpu())
+            patches = self._patches(images[start : start + _BATCH])  # (b, positions, k)
+            count = len(patches)
+            patches = patches.flatten(0, 1)
+            products = patches @ both
+            length = products[:, :k].square().sum(dim=1, keepdim=True).sqrt_()
+            # As `_contrast` and `_unit`, whose scales cancel but for patches that are flat.
+            scale = torch.maximum(length, _SHORT * _deviation(patches, self.flat_))
+            response = (products[:, k:] / scale).sub_(self.threshold).clamp_(min=0)
+            maps = response.reshape(count, *self._grid(), -1).permute(0, 3, 1, 2)
+            parts.append(torch.nn.functional.avg_pool2d(maps, window).flatten(1).sqrt_().cpu())
         return torch.cat(parts).numpy()
 
     @property
@@ -133,8 +142,8 @@ class ConvKMeans(TransformerMixin, BaseEstimator):
         """All patches (n, positions, k) of images (n, d), with zero mean."""
         shape = (*self.image_shape[:2], 1) if len(self.image_shape) == 2 else tuple(self.image_shape)
         stack = torch.tensor(images, device=self.device).reshape(-1, *shape).permute(0, 3, 1, 2)
-        patches = torch.nn.functional.unfold(stack, self.patch, stride=self.stride).mT
-        return patches - patches.mean(dim=-1, keepdim=True)
+        patches = torch.nn.functional.unfold(stack, self.patch, stride=self.stride).mT.contiguous()
+        return patches.sub_(patches.mean(dim=-1, keepdim=True))
 
     def _sample(self, images: NDArray[np.float32], generator: torch.Generator) -> Tensor:
         positions = int(np.prod(self._grid()))
@@ -144,13 +153,19 @@ class ConvKMeans(TransformerMixin, BaseEstimator):
         return patches[torch.randperm(len(patches), generator=generator)[:_PATCHES].to(patches.device)]
 
 
+def _deviation(patches: Tensor, flat: float) -> Tensor:
+    """The standard deviation of centred patches; the variance `flat`, small against the usual one, is added."""
+    return (patches.square().mean(dim=-1, keepdim=True) + (flat + 1e-12)).sqrt()
+
+
 def _contrast(patches: Tensor, flat: float) -> Tensor:
-    """Centred patches at unit deviation; the variance `flat`, small against the usual one, keeps flat patches flat."""
-    return patches / (patches.square().mean(dim=-1, keepdim=True) + (flat + 1e-12)).sqrt()
+    """Centred patches at unit deviation, but flat ones stay flat."""
+    return patches / _deviation(patches, flat)
 
 
 def _unit(rows: Tensor) -> Tensor:
-    return rows / rows.norm(dim=-1, keepdim=True).clamp(min=1e-6)
+    units: Tensor = rows / rows.norm(dim=-1, keepdim=True).clamp(min=_SHORT)
+    return units
 
 
 def _spherical_kmeans(rows: Tensor, k: int, generator: torch.Generator) -> Tensor:

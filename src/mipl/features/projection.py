@@ -15,7 +15,7 @@ __all__ = ["Projection"]
 _FEWEST_ROWS = 16
 
 
-class Projection(PCA):
+class Projection(PCA):  # type: ignore[misc]
     """scikit-learn's `PCA`, projecting new rows by torch and one thread.
 
     NumPy's product gives a row other last digits as the number of rows beside it changes, and wakes threads that a

@@ -14,7 +14,7 @@ __all__ = ["UnitRange"]
 _SAFE = 2.0**100
 
 
-class UnitRange(TransformerMixin, BaseEstimator):
+class UnitRange(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Scale each feature to [0, 1] by its smallest and largest training value.
 
     The values are those of scikit-learn's `MinMaxScaler`, to the last digit, but it leaves all features alone that
@@ -55,4 +55,5 @@ class UnitRange(TransformerMixin, BaseEstimator):
         with np.errstate(over="ignore"):
             scaled = rows * self.scale_
             scaled += self.shift_
-        return np.clip(scaled, -largest, largest, out=scaled).astype(np.float32, copy=False)
+        clipped: NDArray[np.float32] = np.clip(scaled, -largest, largest, out=scaled).astype(np.float32, copy=False)
+        return clipped

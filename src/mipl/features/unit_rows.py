@@ -14,7 +14,7 @@ __all__ = ["UnitRows"]
 _SAFE = (2.0**-40, 2.0**40)
 
 
-class UnitRows(TransformerMixin, BaseEstimator):
+class UnitRows(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Divide each row by its Euclidean length, so that a long document looks like a short one; zero rows stay zero.
 
     Parameters
@@ -44,7 +44,8 @@ class UnitRows(TransformerMixin, BaseEstimator):
             rows = np.sign(rows) * np.power(np.abs(rows), np.float32(self.power))
         length = np.linalg.norm(rows, axis=1, keepdims=True)
         length[length == 0] = 1
-        return np.divide(rows, length, dtype=np.float32)
+        units: NDArray[np.float32] = np.divide(rows, length, dtype=np.float32)
+        return units
 
 
 def _near_one(rows: NDArray[np.float32]) -> NDArray[np.float32]:

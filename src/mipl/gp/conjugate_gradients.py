@@ -185,7 +185,8 @@ class ConjugateGradientEngine(ExactEngine):
         )  # fmt: skip
         factor = torch.linalg.cholesky(tridiagonal.double())
         root = torch.linalg.solve_triangular(factor, basis.mT.double(), upper=False).mT
-        return root.float().cpu().numpy()
+        single: NDArray[np.float32] | None = root.float().cpu().numpy()
+        return single
 
     def _preconditioner(self, noise: Tensor) -> Preconditioner:
         return Preconditioner(pivoted_cholesky(self.K, self.preconditioner_size), noise)

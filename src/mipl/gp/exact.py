@@ -176,9 +176,14 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
         return Evidence(loss, posterior_mean, out.iterations, out.residual)
 
     @torch.no_grad()
-    def condition(self, targets: NDArray[np.float64], noise: NDArray[np.float64]) -> Conditioned:
-        """The posterior given targets and noise variances (n, C), at the present parameters."""
-        self.K.update()
+    def condition(
+        self, targets: NDArray[np.float64], noise: NDArray[np.float64], *, variances: bool = True
+    ) -> Conditioned:
+        """The posterior given targets and noise variances (n, C), at the present parameters.
+
+        Without `variances` no roots of the inverses are computed.
+        """
+        self.K.update(derivatives=False)
         residual, total_noise = self._systems(targets, noise)
         kept_noise = self.conditioned_noise(noise)
         if self.repeats is not None:
@@ -191,7 +196,7 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
             mean=self.mean.cpu().numpy().copy(),
             solution=solution.T.contiguous().cpu().numpy(),
             noise=kept_noise,
-            inverse_root=self._inverse_root(total_noise),
+            inverse_root=self._inverse_root(total_noise) if variances else None,
             prior_root=None,
             kernel_state={name: value.cpu().numpy().copy() for name, value in self.kernel.state_dict().items()},
         )

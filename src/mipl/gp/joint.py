@@ -70,11 +70,17 @@ def _by_class(matrices: Tensor, V: Tensor) -> Tensor:
     return torch.stack([matrix @ vector for matrix, vector in zip(matrices, V, strict=True)])
 
 
-def sampling_root(covariance: JointCovariance, like: Tensor, generator: torch.Generator) -> Tensor:
+def sampling_root(
+    covariance: JointCovariance, like: Tensor, generator: torch.Generator, counts: Tensor | None = None
+) -> Tensor:
     r"""Roots R (C, b, k), so that :math:`R \epsilon` has the covariance that GPyTorch's samples have.
 
     Up to `CHOLESKY_SIZE` instances that is the covariance itself. Above, it is the covariance on the Krylov space of
     `ROOT_RANK` Lanczos steps and zero beside it: of many weakly correlated instances most of the variance is lost.
+
+    Instances that are drawn several times have equal latent values. With the matrix P of which draw is which instance
+    and the diagonal matrix N of their counts, the covariance of all draws is :math:`P \Sigma P^\top`, and its Krylov
+    space is :math:`P N^{-1/2}` times that of :math:`N^{1/2} \Sigma N^{1/2}`, on which the steps are taken.
 
     Parameters
     ----------
@@ -84,12 +90,31 @@ def sampling_root(covariance: JointCovariance, like: Tensor, generator: torch.Ge
         Tells shape, precision and device.
     generator : torch.Generator
         Source of the start vectors.
+    counts : (b,) tensor of int, default=None
+        How often each instance is drawn; None for once.
     """
-    if like.shape[1] <= CHOLESKY_SIZE:
+    if (like.shape[1] if counts is None else int(counts.sum())) <= CHOLESKY_SIZE:
         return _dense_root(covariance.dense().double()).to(like)
     start = torch.randn(like.shape, generator=generator).to(like)
-    basis, tridiagonal = _lanczos(covariance, start, ROOT_RANK)
-    return basis.mT @ _symmetric_root(tridiagonal).to(like)
+    if counts is None:
+        basis, tridiagonal = _lanczos(covariance, start, ROOT_RANK)
+        return basis.mT @ _symmetric_root(tridiagonal).to(like)
+    scale = counts.to(like).sqrt()
+    basis, tridiagonal = _lanczos(_Counted(covariance, scale), start, ROOT_RANK)
+    return (basis / scale).mT @ _symmetric_root(tridiagonal).to(like)
+
+
+class _Counted(NamedTuple):
+    """Covariances whose rows and columns are multiplied by a scale each."""
+
+    covariance: JointCovariance
+    scale: Tensor  # (b,)
+
+    def multiply(self, V: Tensor) -> Tensor:
+        return self.scale * self.covariance.multiply(self.scale * V)
+
+    def dense(self) -> Tensor:
+        return self.scale[:, None] * self.covariance.dense() * self.scale
 
 
 def _lanczos(covariance: JointCovariance, start: Tensor, steps: int) -> tuple[Tensor, Tensor]:
@@ -130,4 +155,5 @@ def _dense_root(S: Tensor) -> Tensor:
 
 def _symmetric_root(S: Tensor) -> Tensor:
     values, vectors = torch.linalg.eigh(S)
-    return vectors * values.clamp(min=0).sqrt()[:, None, :]
+    root: Tensor = vectors * values.clamp(min=0).sqrt()[:, None, :]
+    return root

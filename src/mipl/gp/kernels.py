@@ -29,6 +29,8 @@ __all__ = [
 # Rows of a tile. On a CPU the passes of an elementwise formula over a tile should find it in the cache; a GPU wants
 # long launches instead. Measured: 512 to 1024 are equally fast, 256 takes half as long again.
 TILE_ROWS = {"cpu": 768, "cuda": 8192}
+#: How much larger the squared length of an instance than the median one is wild.
+_WILD = 1e12
 
 
 def scaled_matern(nu: float, lengthscale: float, outputscale: float) -> ScaleKernel:
@@ -76,13 +78,27 @@ def _evaluate(
     return matern_and_derivative(distance, base.nu, base.lengthscale.item(), kernel.outputscale.item(), out)
 
 
+def _centre(X: Tensor) -> Tensor:
+    """An origin (d,) near the instances, so that distances from products of matrices are precise: their mean.
+
+    One wild value of 1e19 would move the mean so far away that all other distances were lost in rounding. Instances a
+    million times as long as the median one therefore do not count.
+    """
+    lengths = X.square().sum(1)
+    usual = lengths[lengths > 0]
+    if not len(usual) or not lengths.max() > _WILD * usual.median():
+        return X.mean(0)
+    return X[lengths <= _WILD * usual.median()].mean(0)
+
+
 @torch.no_grad()
 def cross_kernel(kernel: Kernel, A: Tensor, B: Tensor) -> Tensor:
     """Kernel values (a, b) between two sets of instances."""
     if is_scaled_matern(kernel):
-        centre = B.mean(0)
+        centre = _centre(B)
         return _evaluate(kernel, distances(A - centre, B - centre).to(A.dtype))[0]
-    return kernel(A, B).to_dense()
+    dense: Tensor = kernel(A, B).to_dense()
+    return dense
 
 
 def kernel_matrix(kernel: Kernel, X: Tensor, memory_budget: float, *, derivatives: bool = True) -> KernelMatrix:
@@ -123,12 +139,14 @@ class KernelMatrix:
     @torch.no_grad()
     def _compute(self, rows: slice, columns: slice) -> Tensor:
         """K[rows, columns]."""
-        return self.kernel(self.X[rows], self.X[columns]).to_dense()
+        dense: Tensor = self.kernel(self.X[rows], self.X[columns]).to_dense()
+        return dense
 
     @torch.no_grad()
     def diagonal(self) -> Tensor:
         """The prior variances (n,)."""
-        return self.kernel(self.X, diag=True)
+        diagonal: Tensor = self.kernel(self.X, diag=True)
+        return diagonal
 
     def gradient(self, W: Tensor) -> Tensor:
         """Gradient (p,) of sum_ij W_ij K_ij by the kernel's `parameters`, for a symmetric W (n, n)."""
@@ -158,8 +176,8 @@ class KernelMatrix:
 
     # ---------------------------------------------------------------- shared
 
-    def update(self) -> None:
-        """Take over the kernel's present parameters."""
+    def update(self, *, derivatives: bool = True) -> None:
+        """Take over the kernel's present parameters; `derivatives` says whether gradients will be asked for."""
         if self.cached:
             for a, b in self._upper():
                 self.tiles[a, b] = self._compute(self.slices[a], self.slices[b])
@@ -208,7 +226,8 @@ class KernelMatrix:
 class MaternMatrix(KernelMatrix):
     """K of a scaled isotropic Matérn kernel.
 
-    Beside K, the distances are kept, computed once, and the derivatives by the lengthscale, if all three fit.
+    Beside K, the distances are kept, computed once, and the derivatives by the lengthscale, if all three fit, from the
+    first `update` on that asks for derivatives.
 
     Parameters
     ----------
@@ -223,15 +242,11 @@ class MaternMatrix(KernelMatrix):
         self.parameters = [kernel.base_kernel.raw_lengthscale, kernel.raw_outputscale]
         # Near duplicates must be kept apart where matrices are inverted, which those without derivatives are not.
         exact = X.double() if keep_derivatives else X
-        self.centred = exact - exact.mean(0)
+        self.centred = exact - _centre(exact)
         self.squares = self.centred.square().sum(1)
         self.keeps_all = keep_derivatives and 3 * self.half_bytes <= memory_budget
         self.distances: dict[tuple[int, int], Tensor] = {}
         self.derivatives: dict[tuple[int, int], Tensor] = {}
-        if self.keeps_all:
-            for a, b in self._upper():
-                self.distances[a, b] = self._distances(self.slices[a], self.slices[b])
-                self.derivatives[a, b] = torch.empty_like(self.distances[a, b])
 
     def _distances(self, rows: slice, columns: slice) -> Tensor:
         block = _distances(self.centred[rows], self.squares[rows], self.centred[columns], self.squares[columns])
@@ -244,10 +259,15 @@ class MaternMatrix(KernelMatrix):
         return _evaluate(self.kernel, self._distances(rows, columns))[0]
 
     @torch.no_grad()
-    def update(self) -> None:
-        """Take over the kernel's present parameters."""
-        if not self.keeps_all:
+    def update(self, *, derivatives: bool = True) -> None:
+        """Take over the kernel's present parameters; `derivatives` says whether gradients will be asked for."""
+        if not self.distances and not (self.keeps_all and derivatives):
             super().update()
+            return
+        if not self.distances:
+            for a, b in self._upper():
+                self.distances[a, b] = self._distances(self.slices[a], self.slices[b])
+                self.derivatives[a, b] = torch.empty_like(self.distances[a, b])
         scratch = self.X.new_empty(self.tile_rows**2)
         for tile, distance in self.distances.items():
             if tile not in self.tiles:
@@ -258,7 +278,8 @@ class MaternMatrix(KernelMatrix):
     @torch.no_grad()
     def diagonal(self) -> Tensor:
         """The prior variances (n,)."""
-        return self.kernel.outputscale.detach().to(self.X.dtype).expand(self.n)
+        diagonal: Tensor = self.kernel.outputscale.detach().to(self.X.dtype).expand(self.n)
+        return diagonal
 
     @torch.no_grad()
     def gradient(self, W: Tensor) -> Tensor:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -15,7 +17,12 @@ _BLOCK_ROWS = 4096
 
 
 def kmeans_landmarks(
-    X: Tensor, n_landmarks: int, generator: torch.Generator, steps: int = 5, weights: Tensor | None = None
+    X: Tensor,
+    n_landmarks: int,
+    generator: torch.Generator,
+    steps: int = 5,
+    weights: Tensor | None = None,
+    mapping: Callable[..., Iterable[Tensor]] = map,
 ) -> tuple[Tensor, Tensor]:
     """Landmarks by a short k-means, started from distinct random rows.
 
@@ -31,6 +38,8 @@ def kmeans_landmarks(
         Lloyd's steps.
     weights : (n,) tensor, default=None
         How often each row counts in means and counts; None for once. The random rows do not depend on it.
+    mapping : callable, default=map
+        Calls a function on blocks of rows, in order; `map` of a pool of threads shares them out.
 
     Returns
     -------
@@ -47,7 +56,7 @@ def kmeans_landmarks(
     weight = None if weights is None else weights[order].to(X.dtype)
     centres = _distinct(rows, n_landmarks)
     for _ in range(steps):
-        nearest = torch.cat([_nearest(block, centres) for block in rows.split(_BLOCK_ROWS)])
+        nearest = torch.cat(list(mapping(partial(_nearest, centres), rows.split(_BLOCK_ROWS))))
         count = torch.bincount(nearest, weight, minlength=len(centres)).to(X.dtype)
         if len(centres) < n_landmarks:
             break
@@ -78,7 +87,7 @@ def _distinct(rows: Tensor, k: int) -> Tensor:
     return rows[first.sort().values[:k]]
 
 
-def _nearest(block: Tensor, centres: Tensor) -> Tensor:
+def _nearest(centres: Tensor, block: Tensor) -> Tensor:
     # |x - z|^2 up to the |x|^2 that no comparison needs.
     half_norm = 0.5 * (centres * centres).sum(dim=1)
     return torch.addmm(half_norm, block, centres.T, alpha=-1).argmin(dim=1)

@@ -95,4 +95,5 @@ def _mean_softmax(latent: NDArray[np.float64]) -> NDArray[np.float64]:
     latent -= latent.max(axis=-1, keepdims=True)
     np.exp(latent, out=latent)
     latent /= latent.sum(axis=-1, keepdims=True)
-    return latent.mean(axis=0)
+    mean: NDArray[np.float64] = latent.mean(axis=0)
+    return mean

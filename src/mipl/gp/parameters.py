@@ -66,7 +66,8 @@ class ProcessParameters(torch.nn.Module):
     def conditioned_noise(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
         """The noises (n, C) of a posterior given variances (n, C): the learned part added, divided by the weights."""
         total = noise + self.extra_noise.cpu().numpy()
-        return total if self.weights is None else total / self.weights.cpu().numpy()[:, None]
+        divided: NDArray[np.float64] = total if self.weights is None else total / self.weights.cpu().numpy()[:, None]
+        return divided
 
     @torch.no_grad()
     def copies(self, noise: NDArray[np.float64]) -> tuple[float, Tensor]:

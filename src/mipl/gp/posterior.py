@@ -32,8 +32,8 @@ class PosteriorState(NamedTuple):
         Constant means.
     solution : (n, C) array
         The vectors a_c. Their precision is that of the prediction.
-    noise : (n, C) array
-        The diagonal of A_c - K; with landmarks, the noises of the training instances, which no moment needs.
+    noise : (n, C) array or None
+        The diagonal of A_c - K; with landmarks, the noises of the training instances, or None: no moment needs them.
     inverse_root : (C, n, k) array or None
         Roots of A_c^-1. Without them each prediction factors each A_c, in turn: 4 n^2 bytes of memory beside K, and
         n^3 / 3 operations per class.
@@ -42,15 +42,19 @@ class PosteriorState(NamedTuple):
         be of low rank beside its diagonal. None where the instances are those of training.
     kernel_state : dict of str to array
         Parameters of the kernel, by GPyTorch's names.
+    landmarks : (M, d) array or None, default=None
+        Where given, means come from the instances and variances from these: `inverse_root` is (C, M, k) and
+        `prior_root` (M, M). None where both come from the instances.
     """
 
     instances: NDArray[np.floating]
     mean: NDArray[np.float64]
     solution: NDArray[np.floating]
-    noise: NDArray[np.float64]
+    noise: NDArray[np.float64] | None
     inverse_root: NDArray[np.floating] | None
     prior_root: NDArray[np.floating] | None
     kernel_state: dict[str, NDArray[Any]]
+    landmarks: NDArray[np.floating] | None = None
 
 
 class Posterior:
@@ -88,10 +92,12 @@ class Posterior:
         batches = _batches(X, batch_size)
         instances, mean, solution = map(self._tensor, self.state[:3])
         roots = None if self.state.inverse_root is None else self._tensor(self.state.inverse_root)
+        landmarks = None if self.state.landmarks is None else self._tensor(self.state.landmarks)
         means, priors, explained = [], [], []
         for batch in map(self._tensor, batches):
             cross = cross_kernel(self.kernel, batch, instances)
             means.append(mean + cross @ solution)
+            cross = cross if landmarks is None else cross_kernel(self.kernel, batch, landmarks)
             priors.append(self.kernel(batch, diag=True))
             if roots is not None:
                 explained.append(torch.stack([(cross @ root).square().sum(1) for root in roots], 1))
@@ -101,20 +107,28 @@ class Posterior:
 
     @torch.no_grad()
     def sampling_roots(
-        self, X: NDArray[np.floating], batch_size: int, generator: torch.Generator, memory_budget: float
+        self,
+        X: NDArray[np.floating],
+        batch_size: int,
+        generator: torch.Generator,
+        memory_budget: float,
+        counts: NDArray[np.int64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.floating]]:
         """Means (b, C) at instances X (b, d), and roots (C, b, k) of their covariances (`mipl.gp.joint`).
 
         Beside the prior covariance of X, of which `memory_budget` bytes are kept, all roots are held in memory.
+        `counts` (b,) says how often each instance is among those that are drawn together; None for once.
         """
         instances, mean, solution = map(self._tensor, self.state[:3])
         batches = _batches(X, batch_size)
         inverse_root = None if self.state.inverse_root is None else self._tensor(self.state.inverse_root)
         prior_root = None if self.state.prior_root is None else self._tensor(self.state.prior_root)
+        landmarks = None if self.state.landmarks is None else self._tensor(self.state.landmarks)
         means, parts = [], []
         for batch in map(self._tensor, batches):
             cross = cross_kernel(self.kernel, batch, instances)
             means.append(mean + cross @ solution)
+            cross = cross if landmarks is None else cross_kernel(self.kernel, batch, landmarks)
             if prior_root is not None:
                 parts.append(cross @ prior_root)
             elif inverse_root is not None:
@@ -133,7 +147,8 @@ class Posterior:
             prior.update()
             covariance = ExactCovariance(prior, torch.cat(parts, 1))
         found = torch.cat(means)
-        return found.double().cpu().numpy(), sampling_root(covariance, found.T, generator).cpu().numpy()
+        often = None if counts is None else torch.tensor(counts, device=self.device)
+        return found.double().cpu().numpy(), sampling_root(covariance, found.T, generator, often).cpu().numpy()
 
     def _explained_exactly(self, instances: Tensor, batches: list[NDArray[np.floating]]) -> Tensor:
         """Variance k' A_c^-1 k (b, C) that the instances (n, d) explain, for all batches, one factor at a time."""
@@ -148,6 +163,7 @@ class Posterior:
             for batch in map(self._tensor, batches):
                 yield torch.linalg.solve_triangular(factor, cross_kernel(self.kernel, batch, instances).T, upper=False)
 
+        assert self.state.noise is not None
         for noise in self._tensor(self.state.noise).T:
             A = K.clone()
             A.diagonal().add_(noise)
@@ -165,4 +181,5 @@ def _inner(prior_root: Tensor, inverse_root: Tensor) -> Tensor:
     """S_c (C, k, k), so that F S_c F' is F F' less what is explained, for features F with `prior_root`."""
     explained = torch.linalg.solve_triangular(prior_root.double(), inverse_root.double(), upper=True)
     identity = torch.eye(len(prior_root), dtype=torch.float64, device=prior_root.device)
-    return (identity - explained @ explained.mT).to(prior_root.dtype)
+    inner: Tensor = (identity - explained @ explained.mT).to(prior_root.dtype)
+    return inner

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RowGroup", "SharedNoise", "shared_noise"]
+__all__ = ["NoiseLevels", "RowGroup", "noise_levels", "row_groups"]
 
 # A class with more rare noises than this, as when noises follow each instance's weights, is summed row by row.
 MAX_LEVELS = 8
@@ -21,9 +21,9 @@ class RowGroup(NamedTuple):
     rows : (k,) array of int
         The rows.
     levels : tuple of int
-        Positions in `SharedNoise.levels` of their rare noises.
+        Positions in `NoiseLevels.levels` of their rare noises.
     varying : tuple of int
-        Varying classes in which their noises are not the usual one.
+        Positions in `NoiseLevels.varying` of the classes in which their noises are not the usual one.
     """
 
     rows: NDArray[np.int64]
@@ -31,8 +31,8 @@ class RowGroup(NamedTuple):
     varying: tuple[int, ...]
 
 
-class SharedNoise(NamedTuple):
-    """How noises (n, C) repeat.
+class NoiseLevels(NamedTuple):
+    """How the noises of C classes repeat.
 
     Attributes
     ----------
@@ -40,46 +40,53 @@ class SharedNoise(NamedTuple):
         The most frequent noise of each class: that of all rows without this candidate label.
     levels : list of (int, float)
         Class and value of every other noise, in the classes that have few of them.
-    groups : list of RowGroup
-        All rows, each in one group.
+    varying : list of int
+        The classes that have many.
     """
 
     usual: NDArray[np.float64]
     levels: list[tuple[int, float]]
-    groups: list[RowGroup]
+    varying: list[int]
+
+    def by_row(self) -> NoiseLevels:
+        """The same usual noises, where all others are of each row its own."""
+        return NoiseLevels(self.usual, [], list(range(len(self.usual))))
 
 
-def shared_noise(noise: NDArray[np.float64]) -> SharedNoise:
+def noise_levels(noise: NDArray[np.float64]) -> NoiseLevels:
     """Find what repeats in noises (n, C).
 
-    >>> shared = shared_noise(np.array([[9.0, 1.0], [9.0, 1.0], [2.0, 1.0]]))
-    >>> shared.usual, shared.levels
-    (array([9., 1.]), [(0, 2.0)])
-    >>> [(group.rows.tolist(), group.levels) for group in shared.groups]
+    >>> noise_levels(np.array([[9.0, 1.0], [9.0, 1.0], [2.0, 1.0]]))
+    NoiseLevels(usual=array([9., 1.]), levels=[(0, 2.0)], varying=[])
+    """
+    found = NoiseLevels(np.empty(noise.shape[1]), [], [])
+    for c in range(noise.shape[1]):
+        values, counts = np.unique(noise[:, c], return_counts=True)
+        most = int(counts.argmax())
+        found.usual[c] = values[most]
+        if len(values) - 1 > MAX_LEVELS:
+            found.varying.append(c)
+        else:
+            found.levels.extend((c, float(value)) for value in np.delete(values, most))
+    return found
+
+
+def row_groups(noise: NDArray[np.float64], known: NoiseLevels) -> list[RowGroup]:
+    """All rows of noises (n, C), each in one group; every noise is usual, of a level, or in a varying class.
+
+    >>> noise = np.array([[9.0, 1.0], [9.0, 1.0], [2.0, 1.0]])
+    >>> [(group.rows.tolist(), group.levels) for group in row_groups(noise, noise_levels(noise))]
     [([0, 1], ()), ([2], (0,))]
     """
-    n, C = noise.shape
-    usual = np.empty(C)
-    levels: list[tuple[int, float]] = []
-    # Position of the level plus one; 0 is the usual noise and -1 - c a varying one.
-    codes = np.zeros((n, C), dtype=np.int64)
-    for c in range(C):
-        values, inverse, counts = np.unique(noise[:, c], return_inverse=True, return_counts=True)
-        most = int(counts.argmax())
-        usual[c] = values[most]
-        if len(values) - 1 > MAX_LEVELS:
-            codes[:, c] = np.where(inverse == most, 0, -1 - c)
-            continue
-        others = np.delete(np.arange(len(values)), most)
-        of_value = np.zeros(len(values), dtype=np.int64)
-        of_value[others] = len(levels) + 1 + np.arange(len(others))
-        levels += [(c, float(values[v])) for v in others]
-        codes[:, c] = of_value[inverse]
+    codes = np.zeros(noise.shape, dtype=np.int64)  # 1 + k is level k, -1 - k the varying class k, and 0 the usual noise
+    for k, c in enumerate(known.varying):
+        codes[:, c] = np.where(noise[:, c] == known.usual[c], 0, -1 - k)
+    for k, (c, value) in enumerate(known.levels):
+        codes[noise[:, c] == value, c] = 1 + k
     patterns, group_of = np.unique(codes, axis=0, return_inverse=True)
     order = np.argsort(group_of.ravel(), kind="stable")
     bounds = np.cumsum(np.bincount(group_of.ravel()))[:-1]
-    groups = [
+    return [
         RowGroup(rows, tuple(int(k) - 1 for k in code if k > 0), tuple(-1 - int(k) for k in code if k < 0))
         for rows, code in zip(np.split(order, bounds), patterns, strict=True)
     ]
-    return SharedNoise(usual, levels, groups)

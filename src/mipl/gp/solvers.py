@@ -213,6 +213,7 @@ def refine(
 def tridiagonal_logdet(tridiagonal: Tensor, n: int) -> Tensor:
     """Log determinants log |P_c^-1 (K + D_c)| (C,) from the tridiagonal matrices (t, C, j, j) of the probes."""
     values, vectors = lanczos_tridiag_to_diag(tridiagonal)
+    logdet: Tensor
     (logdet,) = StochasticLQ().to_dense(torch.Size((n, n)), values, vectors, [torch.log])
     return logdet
 

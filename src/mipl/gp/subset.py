@@ -11,6 +11,7 @@ from gpytorch.kernels import Kernel
 from numpy.typing import NDArray
 
 from mipl.gp.exact import Conditioned, Evidence, ExactEngine
+from mipl.gp.landmark_variances import with_landmark_variances
 
 __all__ = ["SubsetEngine"]
 
@@ -20,7 +21,8 @@ class SubsetEngine:
 
     Few parameters are learned, which some thousand instances determine well enough, in many evaluations; what a
     prediction remembers of single instances matters more, and takes one solve. Landmarks are the other way round: they
-    learn from all instances and remember none.
+    learn from all instances and remember none. Variances cost the most and matter the least: they come from landmarks
+    that are conditioned on all instances (`mipl.gp.landmark_variances`).
 
     Parameters
     ----------
@@ -34,6 +36,10 @@ class SubsetEngine:
         The instances to learn from.
     weights : (n,) array, default=None
         How often each instance counts; None for once.
+    n_landmarks : int or None, default=None
+        Landmarks of the variances; None takes those of the exact engine.
+    seed : int, default=0
+        Seed of the landmarks.
     """
 
     def __init__(
@@ -43,8 +49,11 @@ class SubsetEngine:
         kernel: Kernel,
         rows: NDArray[np.int64],
         weights: NDArray[np.float64] | None = None,
+        n_landmarks: int | None = None,
+        seed: int = 0,
     ) -> None:
         self._build, self._X, self._rows, self._weights = build, X, rows, weights
+        self._n_landmarks, self._seed = n_landmarks, seed
         self._learner = build(X[rows], kernel, None if weights is None else weights[rows])
         self.kernel, self.mean = self._learner.kernel, self._learner.mean
 
@@ -68,4 +77,8 @@ class SubsetEngine:
         with torch.no_grad():
             exact.mean.copy_(self._learner.mean)
             exact.raw_noise.copy_(self._learner.raw_noise)
-        return exact.condition(targets, noise)
+        if self._n_landmarks is None:
+            return exact.condition(targets, noise)
+        found = exact.condition(targets, noise, variances=False)
+        del exact  # its kernel matrix
+        return found._replace(posterior=with_landmark_variances(found.posterior, self._n_landmarks, self._seed))

@@ -26,7 +26,8 @@ SUFFIXES = {
 
 def read(path: str | Path) -> MIPLDataset:
     """Read a data set; the suffix chooses the format, and `mipl.load` takes options for its columns."""
-    return import_module("mipl.io.sources").read_files([path]).dataset
+    dataset: MIPLDataset = import_module("mipl.io.sources").read_files([path]).dataset
+    return dataset
 
 
 def write(dataset: MIPLDataset, path: str | Path) -> Path:

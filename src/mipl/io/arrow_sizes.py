@@ -52,7 +52,7 @@ def _declared(metadata: bytes, body: pa.Buffer) -> int:
     elif kind != _RECORD_BATCH:
         return 0
     if not _field(metadata, batch, _BATCH_COMPRESSION):
-        return body.size
+        return int(body.size)
     buffers = _table(metadata, batch, _BATCH_BUFFERS)
     count = struct.unpack_from("<I", metadata, buffers)[0]
     content = memoryview(body)

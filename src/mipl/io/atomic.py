@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import platform
@@ -20,6 +21,8 @@ from mipl.errors import DataError
 __all__ = ["atomic_path", "check_writable", "is_stream"]
 
 _LOG = logging.getLogger(__name__)
+#: Bytes of the target's name and of the machine's that stand in a temporary name, which has at most 255.
+_LONGEST_NAME, _LONGEST_NODE = 128, 64
 
 
 def check_writable(path: str | Path, suffixes: Collection[str] = ()) -> None:
@@ -44,7 +47,9 @@ def check_writable(path: str | Path, suffixes: Collection[str] = ()) -> None:
         return
     final = Path(os.path.realpath(target))
     if not final.parent.is_dir():
-        raise DataError(f"cannot write {target}: the folder {target.parent} does not exist")
+        # Of a symbolic link, the folder that it points to.
+        missing = final.parent if target.is_symlink() else target.parent
+        raise DataError(f"cannot write {target}: the folder {missing} does not exist")
     if final.is_dir():
         raise DataError(f"cannot write {target}: it is a folder")
     if not os.access(final.parent, os.W_OK | os.X_OK):
@@ -116,7 +121,10 @@ def _beside(final: Path) -> Iterator[Path]:
 
 def _prefix(final: Path) -> str:
     """How temporary names of `final` begin: hidden, and with the machine, since process numbers are its own."""
-    return f".{final.name}.mipl-{platform.node()}-"
+    name = os.fsencode(final.name)
+    # A name may be as long as the file system allows, and what is put around it would be too much.
+    short = final.name if len(name) <= _LONGEST_NAME else hashlib.blake2b(name, digest_size=16).hexdigest()
+    return f".{short}.mipl-{platform.node()[:_LONGEST_NODE]}-"
 
 
 def _remove_leftovers(final: Path) -> None:

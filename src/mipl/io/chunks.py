@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
+from mipl.io.border import border
 from mipl.io.columns import Columns, find_roles
 from mipl.io.csv import open_text
 from mipl.io.jsonl import open_lines
@@ -81,7 +82,7 @@ def read_chunks(
             yield from _scanned(list(files), columns, unlabelled, instances)
             continue
         for file in files:
-            for part in _chunks(file, columns, unlabelled, instances, images):
+            for part in _guarded(file, _chunks(file, columns, unlabelled, instances, images)):
                 for each in part.dataset.bag_ids.tolist():
                     if each in owner:
                         raise DataError(
@@ -90,6 +91,12 @@ def read_chunks(
                         )
                     owner[each] = str(file)
                 yield part
+
+
+def _guarded(file: Path, parts: Iterator[Loaded]) -> Iterator[Loaded]:
+    """The same parts; an error of another library in the middle of a file is one of mipl's."""
+    with border(str(file), "a file of data"):
+        yield from parts
 
 
 def _is_scanned(file: Path) -> bool:
@@ -190,7 +197,7 @@ def _whole_bags(table: pa.Table, where: str, columns: Columns, exact: bool) -> i
     bag = find_roles(where, table.column_names, columns, exact)["bag"]
     nested = any(depth(field.type) >= 2 for field in table.schema)
     if bag is None or nested:
-        return table.num_rows
+        return int(table.num_rows)
     ids = table[bag].combine_chunks()
     same = pc.fill_null(pc.equal(ids, ids[-1]), True)
     positions = pc.indices_nonzero(pc.invert(same))

@@ -208,10 +208,12 @@ def pick(where: str, names: Sequence[str], given: str, role: str) -> str:
 def absent(where: str, names: Sequence[str], *roles: str) -> DataError:
     """The error for columns that were neither named nor found."""
     usual = " and no column ".join(repr(_ROLES[role]) for role in roles)
-    python = ", ".join(f"{role}=NAME" for role in roles)
-    options = " ".join(f"--{role} NAME" for role in roles)
+    close = {role: _closest(_ROLES[role], names) for role in roles}
+    python = ", ".join(f"{role}={name!r}" if name else f"{role}=NAME" for role, name in close.items())
+    options = " ".join(f"--{role} {name!r}" if name else f"--{role} NAME" for role, name in close.items())
+    meant = " and ".join(repr(name) for name in close.values() if name)
     return DataError(
-        f"{where} has no column {usual}; {_suggestion(_ROLES[roles[0]], names)}its columns are {_listed(names)}; "
+        f"{where} has no column {usual}; {f'did you mean {meant}? ' if meant else ''}its columns are {_listed(names)}; "
         f"say which it is with {python} (on the command line {options})"
     )
 
@@ -275,9 +277,15 @@ def _plain(name: str) -> str:
 
 
 def _suggestion(given: str, names: Iterable[str]) -> str:
+    close = _closest(given, names)
+    return "" if close is None else f"did you mean {close!r}? "
+
+
+def _closest(given: str, names: Iterable[str]) -> str | None:
+    """The name that is nearest to the given one, None where none is near."""
     by_plain = {_plain(name): name for name in names}
     close = get_close_matches(_plain(given), by_plain, n=1, cutoff=0.6)
-    return f"did you mean {by_plain[close[0]]!r}? " if close else ""
+    return by_plain[close[0]] if close else None
 
 
 def _listed(names: Sequence[str], most: int = 12) -> str:

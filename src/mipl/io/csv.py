@@ -17,6 +17,7 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -43,6 +44,8 @@ _MARK = "# mipl "
 _BLOCK_BYTES = 16 << 20
 _SAMPLE_BYTES = 1 << 18
 _SAMPLE_ROWS = 200
+_LONGEST_CELL = 131_072  #: what Python's reader takes; another limit would be one of the whole process
+_SAMPLE_LINES = 4  #: of mipl, of the column names, and two rows
 
 
 def write(dataset: MIPLDataset, path: Path) -> None:
@@ -57,6 +60,9 @@ def write(dataset: MIPLDataset, path: Path) -> None:
     else:
         pairs = zip(dataset.candidates, dataset.candidate_weights, strict=True)
         joined = np.array([join_votes(names[row], weights[row]) for row, weights in pairs])
+    features = _feature_columns(dataset.bags)
+    if max(map(len, [*ids.tolist(), *joined.tolist(), *features])) > _LONGEST_CELL:
+        raise DataError(f"a cell would have more than {_LONGEST_CELL:,} characters; save as .parquet")
     columns: dict[str, Any] = {"bag_id": dataset.bags.spread(ids), "candidates": dataset.bags.spread(joined)}
     if dataset.labels is not None:
         known = np.where(dataset.labels >= 0, names[dataset.labels], "")
@@ -65,7 +71,7 @@ def write(dataset: MIPLDataset, path: Path) -> None:
         columns["instance_label"] = dataset.instance_labels
     if dataset.groups is not None:
         columns["group"] = dataset.bags.spread(dataset.groups)
-    for name, values in zip(_feature_columns(dataset.bags), dataset.bags.instances.T, strict=True):
+    for name, values in zip(features, dataset.bags.instances.T, strict=True):
         columns[name] = np.ascontiguousarray(values)
     extra = _what_columns_lose(dataset)
     with path.open("wb") as file:
@@ -114,6 +120,8 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
         What the user says about the columns.
     """
     text, remarks = _as_utf8(data, where)
+    if remarks and columns.verify and text.startswith(_MARK.encode()):
+        raise DataError(f"{where} was changed after mipl wrote it: it is not UTF-8 any more; save it as UTF-8")
     extra, sep, header, sample, skip = _head(text, where, columns)
     if extra and columns.verify:
         _check_rows(io.BytesIO(text), extra, where)
@@ -156,7 +164,7 @@ def open_text(path: Path, columns: Columns, rows: int) -> tuple[Iterator[pa.Tabl
     """
     where = str(path)
     with path.open("rb") as file:
-        start = file.read(2 * _SAMPLE_BYTES)
+        start = _start(file) + file.read(_SAMPLE_BYTES)
     mark = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
     extra, sep, header, sample, skip = _head(start[mark:], where, columns)
     if extra and columns.verify:
@@ -169,7 +177,7 @@ def open_text(path: Path, columns: Columns, rows: int) -> tuple[Iterator[pa.Tabl
     def tables() -> Iterator[pa.Table]:
         try:
             options = _options(skip, header, sep, decimal, kinds, max(4 * _SAMPLE_BYTES, rows * row_bytes))
-            with pyarrow.csv.open_csv(path, **options) as reader:
+            with path.open("rb") as file, pyarrow.csv.open_csv(file, **options) as reader:
                 for batch in reader:
                     for i in range(0, batch.num_rows, rows):
                         yield pa.Table.from_batches([batch.slice(i, rows)])
@@ -236,8 +244,9 @@ def _as_utf8(data: bytes, where: str) -> tuple[bytes, list[str]]:
 
 def _head(text: bytes, where: str, columns: Columns) -> tuple[dict[str, Any], str, list[str], list[list[str]], int]:
     """The metadata of mipl, the separator, the column names, a sample of rows, and the number of lines above them."""
-    sample = text[:_SAMPLE_BYTES].decode("utf-8", errors="ignore")
-    if len(text) > _SAMPLE_BYTES:
+    start = _start(io.BytesIO(text))
+    sample = start.decode("utf-8", errors="ignore")
+    if len(text) > len(start):
         sample = sample[: sample.rfind("\n") + 1]
     extra: dict[str, Any] = {}
     above = 0
@@ -263,13 +272,21 @@ def _head(text: bytes, where: str, columns: Columns) -> tuple[dict[str, Any], st
     return extra, sep, _distinct(where, header if extra else [name.strip() for name in header]), rows, lines
 
 
+def _start(file: BinaryIO) -> bytes:
+    """The first bytes of a file: many, and some lines at least, of which those that name the columns may be long."""
+    start = file.read(_SAMPLE_BYTES)
+    while start.count(b"\n") < _SAMPLE_LINES and len(start) < _BLOCK_BYTES and (more := file.read(len(start))):
+        start += more
+    return start
+
+
 def _distinct(where: str, header: list[str]) -> list[str]:
     """Names of columns that differ; those without one are counted, as pandas does."""
     if header.count("") > 1:
         header = [name or f"Unnamed: {j}" for j, name in enumerate(header)]
-    for name in header:
-        if header.count(name) > 1:
-            raise DataError(f"{where} has the column {name!r} {header.count(name)} times; rename one")
+    for name, count in Counter(header).items():
+        if count > 1:
+            raise DataError(f"{where} has the column {name!r} {count} times; rename one")
     return header
 
 

@@ -55,8 +55,9 @@ def read_decisions(path: str | Path) -> dict[str, str | None]:
             separator = max(",;\t", key=header.count)
             columns = [cell.strip() for cell in next(csv.reader([header], delimiter=separator), [])]
             for name in _COLUMNS:
-                if name not in columns:
-                    raise DataError(f"{file} has no column {name!r}; a file of decisions has {', '.join(_COLUMNS)}")
+                if columns.count(name) != 1:
+                    found = "has no column" if name not in columns else "has more than one column"
+                    raise DataError(f"{file} {found} {name!r}; a file of decisions has {', '.join(_COLUMNS)}")
             rows = list(csv.DictReader(lines, columns, delimiter=separator))
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{file} is not a CSV file in UTF-8 ({error})") from error

@@ -43,7 +43,8 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
         sheet.reset_dimensions()  # rows end at their last cell, wherever the sheet says that it ends
         rows = []
         for row in sheet.iter_rows(values_only=True):
-            allowance.take(8 * len(row))
+            # Cells share their texts in the file, and are written out in a column.
+            allowance.take(8 * len(row) + sum(len(cell) for cell in row if isinstance(cell, str)))
             rows.append(list(row))
     top = next((i for i, row in enumerate(rows) if any(cell is not None for cell in row)), None)
     if top is None:

@@ -16,6 +16,7 @@ from mipl.errors import DataError
 from mipl.io.columns import Columns, Roles
 from mipl.io.raw import RawBags
 from mipl.io.side_table import attach, read_side_table
+from mipl.visible_text import as_text
 
 __all__ = ["IMAGE_SUFFIXES", "is_image_folder", "read"]
 
@@ -85,9 +86,9 @@ def read(
         name=folder.resolve().name,
         values=flat,
         offsets=np.concatenate([[0], np.cumsum([len(part) for part in parts])]),
-        bag_ids=np.array(list(bags)),
+        bag_ids=np.array([as_text(name) for name in bags]),
         candidates=None,
-        instance_ids=np.array(ids),
+        instance_ids=np.array([as_text(name) for name in ids]),
         instance_shape=parts[0].shape[1:],
         roles=Roles(),
         remarks=[

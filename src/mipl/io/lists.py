@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mipl.bag_ids import as_bag_ids
 from mipl.bag_lists import channels_last
 from mipl.errors import DataError
 
-__all__ = ["arrow_ids", "depth", "edges", "is_list", "is_number_type", "vectors", "whole"]
+__all__ = ["arrow_ids", "depth", "edges", "growth", "is_list", "is_number_type", "vectors", "whole"]
 
 
 def whole(table: pa.Table, column: str) -> pa.Array:
@@ -24,6 +25,35 @@ def whole(table: pa.Table, column: str) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def growth(column: pa.Array | pa.ChunkedArray) -> int:
+    """The bytes that a column takes more when the values of its dictionaries are written out.
+
+    A dictionary of one text of a megabyte and a thousand references to it is a gigabyte.
+    """
+    if isinstance(column, pa.ChunkedArray):
+        return sum(growth(chunk) for chunk in column.chunks)
+    kind = column.type
+    if isinstance(column, pa.ExtensionArray):
+        return growth(column.storage)
+    if pa.types.is_dictionary(kind):
+        return pc.sum(_sizes(column.dictionary).take(column.indices)).as_py() or 0
+    if pa.types.is_map(kind):
+        return growth(column.keys) + growth(column.items)
+    if is_list(kind):
+        return growth(column.flatten())
+    return sum(map(growth, column.flatten())) if pa.types.is_struct(kind) else 0
+
+
+def _sizes(values: pa.Array) -> pa.Array:
+    """The bytes of each value of a dictionary."""
+    kind = values.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
+        return pc.binary_length(values).cast(pa.int64())
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pc.multiply(pc.list_value_length(values).cast(pa.int64()), 8)
+    return pa.array(np.full(len(values), 8))
 
 
 def arrow_ids(where: str, column: pa.Array) -> NDArray[Any]:
@@ -40,12 +70,12 @@ def arrow_ids(where: str, column: pa.Array) -> NDArray[Any]:
 
 def is_list(kind: pa.DataType) -> bool:
     """Whether a type is a list, of whatever kind."""
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def is_number_type(kind: pa.DataType) -> bool:
     """Whether values of a type are numbers."""
-    return (
+    return bool(
         pa.types.is_floating(kind)
         or pa.types.is_integer(kind)
         or pa.types.is_boolean(kind)
@@ -71,9 +101,9 @@ def depth(kind: pa.DataType) -> int:
 def edges(column: pa.Array) -> NDArray[np.int64]:
     """Offsets of a list array from 0, whatever kind of list it is."""
     if pa.types.is_fixed_size_list(column.type):
-        return np.arange(len(column) + 1) * column.type.list_size
-    found = column.offsets.to_numpy().astype(np.int64)
-    return found - found[0]
+        return np.arange(len(column) + 1) * int(column.type.list_size)
+    offsets: NDArray[np.int64] = column.offsets.to_numpy().astype(np.int64)
+    return offsets - int(offsets[0])
 
 
 def vectors(rows: pa.Array, call: Callable[[int], str]) -> tuple[NDArray[Any], tuple[int, ...], tuple[str, ...] | None]:
@@ -117,4 +147,5 @@ def _numbers(values: pa.Array) -> NDArray[Any]:
     if not pa.types.is_floating(values.type):
         values = values.cast(pa.float64())
     array = values.to_numpy(zero_copy_only=False)
-    return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
+    numbers: NDArray[Any] = array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
+    return numbers

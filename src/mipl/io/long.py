@@ -171,7 +171,8 @@ def _whole_numbers(raw: RawBags, table: pa.Table, name: str) -> NDArray[np.int64
             raise DataError(f"{raw.where}: the column {name!r} must hold integers ({error}); ignore it") from error
     if not pa.types.is_integer(column.type) or column.null_count:
         raise DataError(f"{raw.where}: the column {name!r} must hold an integer in every row; ignore it or fill it")
-    return column.to_numpy(zero_copy_only=False).astype(np.int64)
+    numbers: NDArray[np.int64] = column.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
 
 
 def _bag_ids(where: str, column: pa.Array, text: bool) -> NDArray[Any]:

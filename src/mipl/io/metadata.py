@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mipl.errors import DataError
+from mipl.visible_text import is_text
 
 __all__ = ["check_metadata", "read_metadata"]
 
@@ -60,13 +61,7 @@ def _whole(value: Any) -> bool:
 
 def _text(value: Any) -> bool:
     """A text that can be written: JSON may hold halves of characters."""
-    if not isinstance(value, str):
-        return False
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return isinstance(value, str) and is_text(value)
 
 
 def _names(value: Any) -> bool:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,8 @@ from mipl.dataset import MIPLDataset
 from mipl.io.border import border
 from mipl.io.columns import Columns
 from mipl.io.limits import Allowance
+from mipl.io.lists import growth
+from mipl.io.parquet_footer import Chunk, column_chunks
 from mipl.io.raw import RawBags
 from mipl.io.seals import check_seal, seal
 from mipl.io.tabular import from_table, metadata
@@ -38,7 +40,8 @@ def write(dataset: MIPLDataset, path: Path) -> None:
     """Write `dataset` to `path`, in row groups of about 64 MiB so that a reader can stream them."""
     bag_bytes = max(1, dataset.bags.instances.nbytes // len(dataset))
     rows = max(1, _ROW_GROUP_BYTES // bag_bytes)
-    pq.write_table(to_table(dataset), path, row_group_size=rows, write_page_checksum=True)
+    with path.open("wb") as file:  # given a path, Arrow takes none that is not UTF-8
+        pq.write_table(to_table(dataset), file, row_group_size=rows, write_page_checksum=True)
     seal(path)
 
 
@@ -92,34 +95,70 @@ def read(data: bytes | Path, where: str, columns: Columns) -> RawBags:
         if columns.verify:
             with data.open("rb") if isinstance(data, Path) else io.BytesIO(data) as opened:
                 check_seal(opened, where)
-        with open_parquet(data, columns.verify) as file:
-            table = _read_groups(file, Allowance(where, columns.max_bytes))
+        table = _read_table(data, columns.verify, Allowance(where, columns.max_bytes))
         table.validate(full=True)
     return from_table(table, where, columns, metadata(table, where))
 
 
-def open_parquet(data: bytes | str | Path, verify: bool = True, buffer_size: int = 0) -> pq.ParquetFile:
-    """Open a Parquet file; where `verify` is true, a page whose checksum does not match is an error when it is read."""
+def open_parquet(
+    data: bytes | str | Path, verify: bool = True, buffer_size: int = 0, dictionaries: Sequence[str] = ()
+) -> pq.ParquetFile:
+    """Open a Parquet file.
+
+    Parameters
+    ----------
+    data : bytes, str or Path
+        The file or its content.
+    verify : bool, default=True
+        Whether a page whose checksum does not match is an error when it is read.
+    buffer_size : int, default=0
+        Bytes that are read at once; 0 for whole columns of a row group.
+    dictionaries : sequence of str, default=()
+        Columns of text whose values are not written out, but kept as a dictionary and places in it.
+    """
     source = pa.BufferReader(data) if isinstance(data, bytes) else data
-    return pq.ParquetFile(source, buffer_size=buffer_size, page_checksum_verification=verify)
+    return pq.ParquetFile(
+        source, buffer_size=buffer_size, page_checksum_verification=verify, read_dictionary=list(dictionaries)
+    )
 
 
-def declared_bytes(group: Any) -> int:
+def declared_bytes(group: list[Chunk]) -> int:
     """The bytes that a row group takes by its footer: encoded, or as numbers, where runs of equal ones are short."""
-    columns = [group.column(j) for j in range(group.num_columns)]
     widths = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4}
-    return sum(max(c.total_uncompressed_size, c.num_values * widths.get(c.physical_type, 8)) for c in columns)
+    return sum(max(chunk.uncompressed, chunk.num_values * widths.get(chunk.kind, 8)) for chunk in group)
 
 
-def _read_groups(file: pq.ParquetFile, allowance: Allowance) -> pa.Table:
+def _read_table(data: bytes | Path, verify: bool, allowance: Allowance) -> pa.Table:
+    """All rows; texts that could take more than is allowed stay in their dictionaries until they are counted."""
+    with open_parquet(data, verify) as file:
+        schema = file.schema_arrow
+        with data.open("rb") if isinstance(data, Path) else io.BytesIO(data) as opened:
+            groups = column_chunks(opened, file.schema)
+        texts = _texts_that_may_grow(groups, allowance.max_bytes)
+        if not texts:
+            return _read_groups(file, groups, allowance)
+    with open_parquet(data, verify, dictionaries=texts) as file:
+        table = _read_groups(file, groups, allowance)
+    for column in table.columns:
+        allowance.take(growth(column))
+    return table.cast(schema)
+
+
+def _texts_that_may_grow(groups: list[list[Chunk]], max_bytes: int) -> list[str]:
+    """Columns of text in which a few bytes may stand for any number: each value may be the one long text."""
+    chunks = (chunk for group in groups for chunk in group if chunk.kind == "BYTE_ARRAY")
+    return sorted({chunk.path for chunk in chunks if chunk.num_values * chunk.uncompressed > max_bytes})
+
+
+def _read_groups(file: pq.ParquetFile, groups: list[list[Chunk]], allowance: Allowance) -> pa.Table:
     tables = []
     for g in range(file.metadata.num_row_groups):
-        group = file.metadata.row_group(g)
-        declared = declared_bytes(group)
+        rows = file.metadata.row_group(g).num_rows
+        declared = declared_bytes(groups[g])
         allowance.take(declared)
         table = file.read_row_group(g)
-        if table.num_rows != group.num_rows:
-            raise ValueError(f"row group {g} has {table.num_rows} rows, its footer says {group.num_rows}")
+        if table.num_rows != rows:
+            raise ValueError(f"row group {g} has {table.num_rows} rows, its footer says {rows}")
         allowance.take(max(0, table.nbytes - declared))
         tables.append(table)
     return pa.concat_tables(tables) if tables else file.schema_arrow.empty_table()

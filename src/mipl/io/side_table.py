@@ -43,9 +43,10 @@ def read_side_table(path: Path, columns: Columns) -> SideTable:
     suffix = path.suffix.lower()
     if suffix == ".json":
         try:
-            return read_export(json.loads(path.read_bytes()), str(path), columns)
+            content = json.loads(path.read_bytes())
         except (ValueError, RecursionError) as error:
             raise DataError(f"{path} is not JSON ({first_line(error)})") from error
+        return read_export(content, str(path), columns)
     if suffix not in (".csv", ".tsv", ".txt"):
         raise DataError(f"{path}: candidates by bag are read from .csv, .tsv or, of Label Studio, .json")
     header, rows = read_rows(path.read_bytes(), str(path), columns)
@@ -116,7 +117,8 @@ def attach(raw: RawBags, side: SideTable) -> None:
     if left:
         raw.remarks.append(f"{side.where}: {len(left)} rows name no bag, for example {left[0]!r}")
     if silent:
-        raw.remarks.append(f"{side.where}: it says nothing of {len(silent)} bags, for example {silent[0]!r}")
+        others = "" if len(silent) == 1 else f" and {len(silent) - 1:,} more"
+        raw.remarks.append(f"{side.where} has no row for the bag {silent[0]!r}{others}")
 
 
 def _short_names(name: str) -> list[str]:

@@ -23,6 +23,7 @@ from mipl.io.joining import join
 from mipl.io.limits import Allowance, read_limited
 from mipl.io.raw import Loaded, RawBags
 from mipl.io.side_table import attach, read_side_table
+from mipl.visible_text import is_text
 
 __all__ = ["READERS", "expand", "file_format", "read_files", "read_joined", "read_raw"]
 
@@ -140,7 +141,8 @@ def read_raw(path: Path, columns: Columns, **images: Any) -> RawBags | MIPLDatas
 def _read_raw(path: Path, columns: Columns, images: dict[str, Any]) -> RawBags | MIPLDataset:
     given = {option: value for option, value in images.items() if value is not None}
     if path.is_dir():
-        return import_module("mipl.io.images").read(path, columns, **given)
+        found: RawBags | MIPLDataset = import_module("mipl.io.images").read(path, columns, **given)
+        return found
     if given:
         raise DataError(f"{', '.join(given)}: these options are for folders of images; {path} is none")
     if str(path) == "-":
@@ -154,9 +156,10 @@ def _read_raw(path: Path, columns: Columns, images: dict[str, Any]) -> RawBags |
     if suffix in ARRAYS:
         if columns != Columns():
             raise DataError(f"{path} has arrays and no columns; options for columns do not apply to {suffix} files")
-        return import_module(ARRAYS[suffix]).read(path, columns.max_bytes)
+        dataset: RawBags | MIPLDataset = import_module(ARRAYS[suffix]).read(path, columns.max_bytes)
+        return dataset
     reader = import_module(TABLES[suffix])
-    if suffix in (".parquet", ".pq") and not compression:
+    if suffix in (".parquet", ".pq") and not compression and is_text(str(path)):  # Arrow opens no other
         return _described(reader.read(path, str(path), columns), path)
     data = _decompressed(path.read_bytes(), compression, str(path), columns)
     return _described(reader.read(data, str(path), columns), path)
@@ -182,7 +185,8 @@ def _read_bytes(data: bytes, where: str, columns: Columns) -> RawBags:
     marks = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\xff\xff\xff\xff": ".feather", b"PK\x03\x04": ".xlsx"}
     suffix = next((s for mark, s in marks.items() if data.startswith(mark)), "")
     suffix = suffix or (".jsonl" if data.lstrip()[:1] == b"{" else ".csv")
-    return import_module(TABLES[suffix]).read(data, where, columns)
+    raw: RawBags = import_module(TABLES[suffix]).read(data, where, columns)
+    return raw
 
 
 def _decompressed(data: bytes, compression: str, where: str, columns: Columns) -> bytes:

@@ -118,6 +118,7 @@ def _write_parquet(chunks: Iterable[Columns], path: Path, raw: bool) -> None:
     import pyarrow.parquet as pq
 
     writer = None
+    file = path.open("wb")  # given a path, Arrow takes none that is not UTF-8
     try:
         for columns in chunks:
             table = pa.table({name: pa.array(values) for name, values in columns.items()})
@@ -125,7 +126,7 @@ def _write_parquet(chunks: Iterable[Columns], path: Path, raw: bool) -> None:
                 # Values that are all unknown in the first rows may be names in later ones.
                 kinds = [f.with_type(pa.string()) if pa.types.is_null(f.type) else f for f in table.schema]
                 schema = pa.schema(kinds)
-                writer = pq.ParquetWriter(path, schema)
+                writer = pq.ParquetWriter(file, schema)
             try:
                 writer.write_table(table.cast(schema))
             except (pa.ArrowInvalid, ValueError) as error:
@@ -133,6 +134,7 @@ def _write_parquet(chunks: Iterable[Columns], path: Path, raw: bool) -> None:
     finally:
         if writer is not None:
             writer.close()
+        file.close()
 
 
 def _write_excel(chunks: Iterable[Columns], path: Path, raw: bool) -> None:

@@ -12,7 +12,8 @@ import pyarrow as pa
 from mipl.errors import DataError
 from mipl.io.border import border
 from mipl.io.columns import Columns, find_roles, pick, unknown_to_model
-from mipl.io.lists import depth, is_list, whole
+from mipl.io.limits import Allowance
+from mipl.io.lists import depth, growth, is_list, whole
 from mipl.io.long import from_long
 from mipl.io.metadata import read_metadata
 from mipl.io.nested import from_nested
@@ -65,6 +66,7 @@ def _from_table(
     text: bool,
     decimal: str,
 ) -> RawBags:
+    Allowance(where, columns.max_bytes).take(sum(map(growth, table.columns)))
     for name, count in Counter(table.column_names).items():
         if count > 1:
             raise DataError(f"{where} has the column {name!r} {count} times; rename one")

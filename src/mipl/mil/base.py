@@ -35,7 +35,7 @@ class FrontEnd(Protocol):
         ...
 
 
-class MILClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class MILClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     """Learn from bags that are positive or negative; a bag is positive because of some of its instances.
 
     A method names its front end and implements `_fit` and `_log_odds` on the front end's features. Training bags come

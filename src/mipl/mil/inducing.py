@@ -32,7 +32,7 @@ _BLOCK = 4096
 Array = NDArray[np.float64]
 
 
-class InducingPoints(BaseEstimator):
+class InducingPoints(BaseEstimator):  # type: ignore[misc]
     r"""Whitened features of a squared-exponential kernel at M inducing points.
 
     With standardized instances :math:`x`, inducing points :math:`Z` and :math:`K_{ZZ} = L L^\top`, the feature vector
@@ -103,7 +103,8 @@ class InducingPoints(BaseEstimator):
 
     def _kernel(self, X: NDArray[np.float32]) -> Array:
         points = self.points_.astype(np.float64)
-        return rbf_kernel(X.astype(np.float64), points, gamma=0.5 / self.lengthscale_**2)
+        kernel: Array = rbf_kernel(X.astype(np.float64), points, gamma=0.5 / self.lengthscale_**2)
+        return kernel
 
 
 class Posterior(NamedTuple):
@@ -143,7 +144,8 @@ class Posterior(NamedTuple):
 
 def residual_variance(features: Array) -> Array:
     """k(x, x) - phi(x)' phi(x) (n,), the prior variance that the inducing points leave."""
-    return np.maximum(1 - np.einsum("nm,nm->n", features, features), 0)
+    variance: Array = np.maximum(1 - np.einsum("nm,nm->n", features, features), 0)
+    return variance
 
 
 def jaakkola(xi: Array) -> Array:
@@ -152,7 +154,8 @@ def jaakkola(xi: Array) -> Array:
     .. math:: \log \sigma(-f) \ge -f / 2 + \log \sigma(\xi) - \xi / 2 - \lambda(\xi) (f^2 - \xi^2)
     """
     safe = np.maximum(xi, 1e-8)  # tanh(a) / a is 1 to double precision there, so lambda is 1/8 as it should be
-    return np.tanh(safe / 2) / (4 * safe)
+    bound: Array = np.tanh(safe / 2) / (4 * safe)
+    return bound
 
 
 def _median_lengthscale(X: NDArray[np.float32], rng: np.random.Generator) -> float:
@@ -167,4 +170,5 @@ def _centres(X: NDArray[np.float32], n_centres: int, rng: np.random.Generator) -
         return X
     if len(X) > n_centres * _POINTS_PER_CENTRE:
         X = X[rng.choice(len(X), size=n_centres * _POINTS_PER_CENTRE, replace=False)]
-    return KMeans(n_centres, n_init=1, random_state=seed).fit(X).cluster_centers_
+    centres: NDArray[np.float32] = KMeans(n_centres, n_init=1, random_state=seed).fit(X).cluster_centers_
+    return centres

@@ -18,7 +18,7 @@ _SAFE = 2.0**100
 _FAR = np.float32(1e15)
 
 
-class Standardizer(BaseEstimator):
+class Standardizer(BaseEstimator):  # type: ignore[misc]
     """Subtract the mean of each feature and divide by its standard deviation.
 
     The pixels of an image share one unit, so instances with an image shape are divided by one common scale; a pixel
@@ -47,4 +47,7 @@ class Standardizer(BaseEstimator):
         instances = bags.instances.astype(np.float64) if precise else bags.instances
         with np.errstate(over="ignore"):
             standardized = (instances - self.mean_) / self.scale_
-        return np.clip(standardized, -_FAR, _FAR, out=standardized).astype(np.float32, copy=False)
+        clipped: NDArray[np.float32] = np.clip(standardized, -_FAR, _FAR, out=standardized).astype(
+            np.float32, copy=False
+        )
+        return clipped

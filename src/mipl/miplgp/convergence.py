@@ -29,12 +29,12 @@ def warn_of_residuals(settings: Settings, residuals: Sequence[float], last: floa
             f"cg_tol={settings.cg_tol}, in {short} of {len(residuals)} steps; raise max_cg_iter (now "
             f"{settings.max_cg_iter}) or preconditioner_size (now {settings.preconditioner_size})",
             ConvergenceWarning,
-            stacklevel=9,
+            stacklevel=10,
         )
     elif last > settings.cg_tol:
         warnings.warn(
             f"the final solve stopped at a relative residual of {last:.2g}, above cg_tol={settings.cg_tol}; "
             f"raise max_cg_iter (now {settings.max_cg_iter})",
             ConvergenceWarning,
-            stacklevel=9,
+            stacklevel=10,
         )

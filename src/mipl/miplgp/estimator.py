@@ -6,37 +6,37 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
 from gpytorch.kernels import Kernel
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
+from mipl.baggp.sources import InFiles, InMemory, Training
 from mipl.bags import Bags
-from mipl.base import MIPLClassifier
 from mipl.candidates import augment_candidates
-from mipl.compute import limit_torch, seed_of, torch_device
-from mipl.errors import ParameterError
-from mipl.gp.dirichlet import dirichlet_targets
-from mipl.gp.engine import Engine
+from mipl.cluster_classifier import ClusterClassifier
+from mipl.compute import in_own_thread, limit_torch, seed_of, torch_device
+from mipl.errors import DataError, ParameterError
 from mipl.gp.kernels import is_scaled_matern, scaled_matern
 from mipl.gp.matern import NUS
 from mipl.gp.posterior import Posterior, PosteriorState
 from mipl.miplgp.convergence import warn_of_residuals
-from mipl.miplgp.disambiguation import DISAMBIGUATIONS, initial_weights
+from mipl.miplgp.disambiguation import DISAMBIGUATIONS
+from mipl.miplgp.in_blocks import BlockLearner, place_for
+from mipl.miplgp.learning import ArrayLearner, Learner, learn
 from mipl.miplgp.presets import paper_settings
-from mipl.miplgp.processes import build_engine
+from mipl.miplgp.processes import build_engine, engine_for
 from mipl.miplgp.sampling import sampled_probabilities
-from mipl.progress import track
+from mipl.streams import BagStream
+from mipl.supervision import warn_sets_only
 
 __all__ = ["MIPLGP"]
 
-# Steps over which the loss must stand still for an early stop.
-_PATIENCE = 10
 # Up to this many training instances, threads wait for each other longer than they work.
 _ONE_THREAD = 2000
+_IN_BLOCKS = 'use engine="low-rank"'
 
 
-class MIPLGP(MIPLClassifier):
+class MIPLGP(ClusterClassifier):
     r"""Multi-instance partial-label learning with Gaussian processes.
 
     Every instance inherits the candidate set of its bag, augmented by a negative class. Weights
@@ -86,12 +86,16 @@ class MIPLGP(MIPLClassifier):
         How latent values are drawn in prediction, see above.
     engine : {"exact", "subset", "low-rank", "auto"}, default="exact"
         Whether the processes have the kernel itself, at a cost that grows with n^2, or its Nyström approximation by
-        landmarks, at a cost that grows with n, which needs the default kernel. "subset" is exact, but learns from
-        bags with 6,000 instances, for "released" and "uniform" weights. "auto" takes "low-rank" for more than
-        10 M and M^2 / 50 distinct training instances, M = `n_landmarks`, if the kernel is the default one; `engine_`
-        says what was taken.
+        landmarks, at a cost that grows with n, which needs the default kernel. "subset" learns from some instances, for
+        "released" and "uniform" weights; then its posterior means are those of the kernel itself and all instances,
+        and its variances those of landmarks. "auto" takes "low-rank" for more than 10 M and M^2 / 50 distinct training
+        instances, M = `n_landmarks`, if the kernel is the default one, and for a scan; `engine_` says what was taken.
+        Only "low-rank" learns from a `mipl.Scan` or on a cluster.
     n_landmarks : int, default=500
-        Landmarks of the low-rank engine, found by k-means; fewer where there are fewer distinct instances.
+        Landmarks of the low-rank engine, and of the variances of "subset", found by k-means; fewer where there are
+        fewer distinct instances.
+    subset_size : int, default=6000
+        Instances that "subset" learns from: neighbourhoods of 1,000 around random ones.
     alpha_eps : float, default=1e-4
         Dirichlet parameter of a label without weight.
     kernel : gpytorch.kernels.Kernel, default=None
@@ -133,7 +137,8 @@ class MIPLGP(MIPLClassifier):
     memory_budget : float, default=6 * 2**30
         Bytes for halves of n x n matrices. Distances, kernel matrix and its derivative are kept if they fit, else the
         kernel matrix alone; what does not fit is computed again by tiles when needed. It also bounds the kernel matrix
-        of the instances that are drawn jointly.
+        of the instances that are drawn jointly. The low-rank engine keeps 4 M bytes per instance in memory if all fit,
+        else in a scratch file in `TMPDIR`.
     batch_size : int, default=2048
         Instances that prediction handles at once.
     device : str, default="cpu"
@@ -146,18 +151,20 @@ class MIPLGP(MIPLClassifier):
     Attributes
     ----------
     weights_ : (n, q + 1) array
-        Weights of the last disambiguation, (n, q) without augmentation.
+        Weights of the last disambiguation, (n, q) without augmentation; None after a fit to a scan.
     mean_ : (q + 1,) array
         Constant means of the processes.
     noise_ : (n, q + 1) array
         Noise variances that prediction conditions on, the learned part included, divided by the bags' weights; with
-        merged instances, of these.
+        merged instances, of these; None after a fit to a scan.
     solution_ : (n, q + 1) array
         Solutions of the systems, which predict the posterior mean.
     inverse_root_ : (q + 1, n, k) array or None
         Roots of the inverses, which predict the posterior variance; None where this is computed exactly.
     prior_root_ : (M, M) array or None
         Root of the inverse of the landmarks' kernel matrix; None with the exact engine.
+    landmarks_ : (M, d) array or None
+        Landmarks of the variances with "subset", for which `inverse_root_` is (q + 1, M, M); else None.
     instances_ : (n, d) array
         The training instances; equal ones merged where a tenth or more are repeats (`mipl.gp.repeats`). With the
         low-rank engine the M landmarks. `solution_` and `inverse_root_` have a row for each of these.
@@ -201,6 +208,7 @@ class MIPLGP(MIPLClassifier):
         "sampling": [StrOptions({"marginal", "joint", "mean"})],
         "engine": [StrOptions({"exact", "subset", "low-rank", "auto"})],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
+        "subset_size": [Interval(Integral, 1, None, closed="left")],
         "alpha_eps": [Interval(Real, 0, None, closed="neither")],
         "kernel": [Kernel, None],
         "nu": [Options(Real, set(NUS))],
@@ -233,6 +241,7 @@ class MIPLGP(MIPLClassifier):
         sampling: str = "marginal",
         engine: str = "exact",
         n_landmarks: int = 500,
+        subset_size: int = 6000,
         alpha_eps: float = 1e-4,
         kernel: Kernel | None = None,
         nu: float = 2.5,
@@ -261,6 +270,7 @@ class MIPLGP(MIPLClassifier):
         self.sampling = sampling
         self.engine = engine
         self.n_landmarks = n_landmarks
+        self.subset_size = subset_size
         self.alpha_eps = alpha_eps
         self.kernel = kernel
         self.nu = nu
@@ -304,55 +314,77 @@ class MIPLGP(MIPLClassifier):
     # ---------------------------------------------------------------- learning
 
     def _fit(self, bags: Bags, candidates: NDArray[np.bool_]) -> None:
-        self._fit_instances(bags, candidates, None)
+        self._fit_bags(bags, candidates, None)
 
     def _fit_weighted(self, bags: Bags, candidates: NDArray[np.bool_], sample_weight: NDArray[np.float64]) -> None:
-        self._fit_instances(bags, candidates, bags.spread(sample_weight))
+        self._fit_bags(bags, candidates, sample_weight)
 
-    def _fit_instances(self, bags: Bags, candidates: NDArray[np.bool_], weights: NDArray[np.float64] | None) -> None:
-        """Learn from instances with weights (n,), None for ones."""
+    def _fit_bags(self, bags: Bags, candidates: NDArray[np.bool_], sample_weight: NDArray[np.float64] | None) -> None:
+        mask, engine = self._augmented(candidates), engine_for(self, bags.instances)
+        if engine == "low-rank":
+            self._fit_in_blocks(InMemory(bags), mask, sample_weight, keep_rows=True)
+            return
+        if self._client is not None:
+            raise ParameterError(f'engine="{engine}" cannot be fitted on a cluster; {_IN_BLOCKS}')
+        weights = None if sample_weight is None else bags.spread(sample_weight)
+        self.seed_ = seed_of(self.random_state)
+        with limit_torch(one_thread=bags.n_instances <= _ONE_THREAD):
+            processes = build_engine(self, engine, bags, mask.shape[1], self.seed_, weights)
+            self._learn(engine, ArrayLearner(processes, bags, mask, self.disambiguation, self.alpha_eps))
+
+    def _fit_stream(self, bags: BagStream) -> None:
+        if not self.fits_in_blocks:
+            raise DataError(
+                f'{self.name} with engine="{self.engine}" needs all bags in memory and cannot be fitted on a scan; '
+                f"{_IN_BLOCKS}, or fit it on some of the bags: fit(scan.sample(n))"
+            )
+        supervision = bags.supervision()
+        if supervision.weights is not None:
+            warn_sets_only(self.name, stacklevel=self._fit_depth)
+        self._fit_in_blocks(InFiles(bags), self._augmented(supervision.candidates), None, keep_rows=False)
+
+    @property
+    def fits_in_blocks(self) -> bool:
+        """Whether bags may be in files or on a cluster: with the low-rank engine."""
+        return self.engine in ("low-rank", "auto")
+
+    def _fit_in_blocks(
+        self,
+        training: Training,
+        mask: NDArray[np.bool_],
+        sample_weight: NDArray[np.float64] | None,
+        *,
+        keep_rows: bool,
+    ) -> None:
+        seed = seed_of(self.random_state)
+        with place_for(self, training, self._client, _ONE_THREAD) as place:
+
+            def fit() -> None:
+                self._learn("low-rank", BlockLearner(self, training, mask, sample_weight, seed, place, keep_rows))
+
+            in_own_thread(fit, place.stop)
+        self.seed_ = seed
+
+    def _augmented(self, candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The candidates (m, C), after a look at whether the parameters go together."""
         if self.disambiguation == "bag" and not self.augment:
             raise ParameterError('disambiguation="bag" needs the negative class; pass augment=True')
         if self.engine == "subset" and self.disambiguation in ("softmax", "bag"):
             raise ParameterError(f'engine="subset" has no posterior for {self.disambiguation!r}; use engine="exact"')
-        mask = augment_candidates(candidates) if self.augment else candidates
-        self.seed_ = seed_of(self.random_state)
-        with limit_torch(one_thread=bags.n_instances <= _ONE_THREAD):
-            self.engine_, engine = build_engine(self, bags, mask.shape[1], self.seed_, weights)
-            self._learn(bags, mask, engine)
+        return augment_candidates(candidates) if self.augment else candidates
 
-    def _learn(self, bags: Bags, mask: NDArray[np.bool_], engine: Engine) -> None:
-        """Train the engine and disambiguate the candidates (m, C) in turn, then condition it for prediction."""
-        rule = DISAMBIGUATIONS[self.disambiguation]
-        optimizer = torch.optim.Adam(engine.parameters(), lr=self.learning_rate)
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=self.max_iter)
-        weights = initial_weights(bags, mask)
-        initial = targets, noise = dirichlet_targets(weights, self.alpha_eps)
-        losses: list[float] = []
-        iterations: list[int] = []
-        residuals: list[float] = []
-        for _ in track(range(self.max_iter), self.name, verbose=self.verbose):
-            evidence = engine.evidence(targets, noise, warm=True)
-            losses.append(evidence.loss)
-            iterations.append(evidence.iterations)
-            residuals.append(evidence.residual)
-            if rule.step is not None:
-                prior_mean = engine.mean.detach().cpu().numpy()
-                weights = rule.step(prior_mean, evidence.posterior_mean, bags, mask)
-                targets, new_noise = dirichlet_targets(weights, self.alpha_eps)
-                noise = new_noise if rule.updates_noise else noise
-            optimizer.step()
-            schedule.step()
-            if self.tol > 0 and len(losses) > _PATIENCE and np.ptp(losses[-_PATIENCE:]) < self.tol * abs(losses[-1]):
-                break
-        found = engine.condition(*((targets, noise) if rule.predicts_with_last else initial))
+    def _learn(self, engine: str, learner: Learner) -> None:
+        """Train the processes and disambiguate the candidates in turn, then condition them for prediction."""
+        found, steps = learn(learner, self)
+        residuals = [step.residual for step in steps]
         warn_of_residuals(self, residuals, found.residual)
+        self.engine_ = engine
         self._keep(found.posterior)
-        self.weights_ = weights
-        self.loss_curve_ = np.array(losses)
-        self.cg_iterations_ = np.array([*iterations, found.iterations])
+        self.weights_ = learner.weights()
+        self.loss_curve_ = np.array([step.loss for step in steps])
+        self.cg_iterations_ = np.array([*(step.iterations for step in steps), found.iterations])
         self.cg_residuals_ = np.array([*residuals, found.residual])
-        self.n_iter_ = len(losses)
+        self.n_iter_ = len(steps)
 
     # ---------------------------------------------------------------- what is kept, and prediction
 
@@ -388,7 +420,8 @@ class MIPLGP(MIPLClassifier):
         q = len(self.classes_)
         proba = self._probabilities(bags, q if self.normalize_over == "classes" else len(self.mean_))
         largest = bags.max(proba[:, :q])
-        return largest / largest.sum(axis=1, keepdims=True)
+        shares: NDArray[np.float64] = largest / largest.sum(axis=1, keepdims=True)
+        return shares
 
     def _predict_instances(self, bags: Bags) -> NDArray[np.float64]:
         proba = self._probabilities(bags, len(self.mean_))

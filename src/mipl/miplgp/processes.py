@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from gpytorch.kernels import Kernel
 from numpy.typing import NDArray
+from torch import Tensor
 
 from mipl.bags import Bags
 from mipl.compute import torch_device
@@ -18,11 +19,10 @@ from mipl.gp.engine import Engine, choose_engine, exact_engine
 from mipl.gp.exact import ExactEngine
 from mipl.gp.kernels import scaled_matern
 from mipl.gp.landmarks import median_distance
-from mipl.gp.low_rank import LowRankEngine
 from mipl.gp.subset import SubsetEngine
 from mipl.miplgp.learning_rows import learning_rows
 
-__all__ = ["build_engine"]
+__all__ = ["Settings", "build_engine", "engine_for", "start_kernel"]
 
 #: Median distances from 1 / this to this are taken; GPyTorch's lengthscales are single-precision logarithms of e^x - 1.
 _FAR_APART = 1e20
@@ -32,8 +32,11 @@ class Settings(Protocol):
     """The parameters of `mipl.MIPLGP` that describe processes and engine."""
 
     name: str
+    disambiguation: str
+    alpha_eps: float
     engine: str
     n_landmarks: int
+    subset_size: int
     kernel: Kernel | None
     nu: float
     lengthscale: float | str
@@ -50,43 +53,60 @@ class Settings(Protocol):
     verbose: bool
 
 
-def build_engine(
-    settings: Settings, bags: Bags, n_classes: int, seed: int, weights: NDArray[np.float64] | None = None
-) -> tuple[str, Engine]:
-    """The name of the engine, "exact", "subset" or "low-rank", and the engine.
+def start_kernel(settings: Settings, X: Tensor, seed: int, weights: Tensor | None = None) -> Kernel:
+    """A copy of the kernel at its start values.
 
     Parameters
     ----------
     settings : MIPLGP
         The parameters.
+    X : (n, d) tensor
+        The training instances, or a sample of them.
+    seed : int
+        Seed of the rows whose median distance is taken.
+    weights : (n,) tensor, default=None
+        How often each instance counts; None for once.
+    """
+    if settings.kernel is not None:
+        return copy.deepcopy(settings.kernel)
+    return scaled_matern(settings.nu, _start_lengthscale(settings, X, seed, weights), settings.outputscale)
+
+
+def engine_for(settings: Settings, X: NDArray[np.floating]) -> str:
+    """The engine, "exact", "subset" or "low-rank", for instances (n, d): what "auto" means, or the one asked for."""
+    if settings.engine != "auto":
+        return settings.engine
+    # Only the kernel's form matters here.
+    kernel = settings.kernel if settings.kernel is not None else scaled_matern(settings.nu, 1.0, 1.0)
+    name = choose_engine(X, settings.n_landmarks, kernel)
+    if settings.verbose:
+        print(f"{settings.name}: the {name} engine for {len(X):,} instances", file=sys.stderr)
+    return name
+
+
+def build_engine(
+    settings: Settings, name: str, bags: Bags, n_classes: int, seed: int, weights: NDArray[np.float64] | None = None
+) -> Engine:
+    """The exact or the subset engine.
+
+    Parameters
+    ----------
+    settings : MIPLGP
+        The parameters.
+    name : {"exact", "subset"}
+        The engine.
     bags : Bags
         The training bags with n instances.
     n_classes : int
         C, the number of processes.
     seed : int
-        Seed of probes, landmarks, of the bags to learn from and of the rows whose median distance is taken.
+        Seed of probes, landmarks, of the instances to learn from and of the rows whose median distance is taken.
     weights : (n,) array, default=None
         How often each instance counts; None for once.
     """
     X = bags.instances
-    if settings.kernel is not None:
-        kernel = copy.deepcopy(settings.kernel)
-    else:
-        kernel = scaled_matern(settings.nu, _start_lengthscale(settings, X, seed, weights), settings.outputscale)
-    name = choose_engine(X, settings.n_landmarks, kernel) if settings.engine == "auto" else settings.engine
-    if settings.engine == "auto" and settings.verbose:
-        print(f"{settings.name}: the {name} engine for {len(X):,} instances", file=sys.stderr)
-    if name == "low-rank":
-        return name, LowRankEngine(
-            X,
-            kernel,
-            n_classes,
-            n_landmarks=settings.n_landmarks,
-            extra_noise=settings.extra_noise,
-            seed=seed,
-            device=torch_device(settings.device),
-            weights=weights,
-        )
+    # A copy: the instances of bags are read-only, which torch tensors cannot be.
+    kernel = start_kernel(settings, torch.tensor(X), seed, None if weights is None else torch.tensor(weights))
 
     def exact(rows: NDArray[np.floating], kernel: Kernel, weights: NDArray[np.float64] | None) -> ExactEngine:
         return exact_engine(
@@ -107,17 +127,15 @@ def build_engine(
         )
 
     if name == "subset":
-        return name, SubsetEngine(exact, X, kernel, learning_rows(bags, seed), weights)
-    return name, exact(X, kernel, weights)
+        rows = learning_rows(X, seed, settings.subset_size)
+        n_landmarks = settings.n_landmarks if len(X) > max(settings.n_landmarks, settings.cholesky_size) else None
+        return SubsetEngine(exact, X, kernel, rows, weights, n_landmarks, seed)
+    return exact(X, kernel, weights)
 
 
-def _start_lengthscale(
-    settings: Settings, X: NDArray[np.float32], seed: int, weights: NDArray[np.float64] | None
-) -> float:
+def _start_lengthscale(settings: Settings, X: Tensor, seed: int, weights: Tensor | None) -> float:
     if settings.lengthscale == "median":
-        # A copy: the instances of bags are read-only, which torch tensors cannot be.
-        rows, generator = torch.tensor(X), torch.Generator().manual_seed(seed)
-        median = median_distance(rows, generator, weights=None if weights is None else torch.tensor(weights))
+        median = median_distance(X, torch.Generator().manual_seed(seed), weights=weights)
         if not 1 / _FAR_APART < median < _FAR_APART:
             raise DataError(
                 f"the instances are {median:.1e} apart, a distance with which {settings.name} cannot compute; bring "

@@ -9,6 +9,7 @@ from scipy.special import softmax
 
 from mipl.gp.montecarlo import class_probabilities, joint_class_probabilities, standard_normal_points
 from mipl.gp.posterior import Posterior
+from mipl.gp.repeats import find_repeats
 
 __all__ = ["sampled_probabilities"]
 
@@ -51,9 +52,13 @@ def sampled_probabilities(
         # Generators of their own: neither rule's draws depend on the other's.
         start, draws = np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
         generator = torch.Generator().manual_seed(int(start.integers(2**31)))
-        mean, roots = posterior.sampling_roots(instances, batch_size, generator, memory_budget)
+        repeats = find_repeats(instances)
+        counts = None if repeats is None else np.bincount(repeats.distinct)
+        rows = instances if repeats is None else instances[repeats.first]
+        mean, roots = posterior.sampling_roots(rows, batch_size, generator, memory_budget, counts)
         normal = draws.standard_normal((C, roots.shape[2], n_samples), dtype=np.float32)
-        return joint_class_probabilities(mean[:, first], roots[first], normal[first])
+        found = joint_class_probabilities(mean[:, first], roots[first], normal[first])
+        return found if repeats is None else found[repeats.distinct]
     mean, variance = posterior.moments(instances, batch_size)
     points = standard_normal_points(n_samples, C, seed)
     return class_probabilities(mean[:, first], variance[:, first], points[:, first])

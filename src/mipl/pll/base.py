@@ -29,7 +29,7 @@ _SMALL = 1e-4
 _PREDICTION_BLOCK = 2048
 
 
-class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     """Learn from n samples (n, d) with a candidate set each, one candidate being true.
 
     A method implements `_fit` and `_predict_proba`, and overrides `_resolve` where it knows better than to restrict
@@ -120,7 +120,8 @@ class PLLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def predict(self, Z: ArrayLike) -> NDArray[Any]:
         """The most probable label (n,) of each sample."""
         most_probable = np.argmax(self.predict_proba(Z), axis=1)
-        return self.classes_[most_probable]
+        predicted: NDArray[Any] = self.classes_[most_probable]
+        return predicted
 
     def resolve(self, Z: ArrayLike, candidates: Any) -> NDArray[np.floating[Any]]:
         """Probabilities (n, q) of the true label of samples with candidate sets; zero off the candidates."""

@@ -109,4 +109,5 @@ class CLPL(PLLClassifier):
         self.n_iter_ = minimum.n_iter
 
     def _predict_proba(self, Z: Array) -> Array:
-        return softmax(Z @ self.coef_.T + self.intercept_, axis=1)
+        proba: Array = softmax(Z @ self.coef_.T + self.intercept_, axis=1)
+        return proba

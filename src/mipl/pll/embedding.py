@@ -93,7 +93,9 @@ class EmbeddedPLL(MIPLClassifier):
         self.learner_ = clone(self.learner).fit(Z, candidates, sample_weight=sample_weight)
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:
-        return self.learner_.predict_proba(embed_bags(bags, self.embed))
+        proba: NDArray[np.floating[Any]] = self.learner_.predict_proba(embed_bags(bags, self.embed))
+        return proba
 
     def _resolve(self, bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[np.floating[Any]]:
-        return self.learner_.resolve(embed_bags(bags, self.embed), candidates)
+        posterior: NDArray[np.floating[Any]] = self.learner_.resolve(embed_bags(bags, self.embed), candidates)
+        return posterior

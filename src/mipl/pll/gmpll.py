@@ -114,4 +114,5 @@ class GMPLL(PLLClassifier):
         weights = reconstruction_weights(reconstruction_grams(unit, self.samples_, index))
         votes = np.einsum("nk,nkq->nq", weights, self.confidences_[index])
         k = index.shape[1]
-        return (k * votes + self.confidences_.mean(axis=0)) / (k + 1)
+        proba: Array = (k * votes + self.confidences_.mean(axis=0)) / (k + 1)
+        return proba

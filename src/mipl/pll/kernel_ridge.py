@@ -110,7 +110,7 @@ def _inverse_in_place(matrix: Array) -> Array:
     factor, failed = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1)
     if failed:
         raise np.linalg.LinAlgError("the matrix is not positive definite")
-    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    inverse: Array = lapack.dpotri(factor, lower=1, overwrite_c=1)[0]
     upper = np.triu_indices(len(matrix), 1)
     inverse[upper] = inverse.T[upper]
     return inverse

@@ -39,7 +39,8 @@ def curvature_coordinates(design: Array, curvature: float, penalty: Array) -> Ar
     bound.flat[:: len(bound) + 1] += penalty
     values, vectors = eigh(bound)
     # Directions below rounding carry no signal; the floor keeps them from blowing up.
-    return vectors / np.sqrt(np.maximum(values, values[-1] * 1e-14))
+    coordinates: Array = vectors / np.sqrt(np.maximum(values, values[-1] * 1e-14))
+    return coordinates
 
 
 def minimize_weights(

@@ -168,7 +168,8 @@ class LSBCMM(PLLClassifier):
     def _predict_proba(self, Z: Array) -> Array:
         regions = np.exp(_log_regions(Z @ self.coef_.T + self.intercept_))
         proba = regions @ (self.concentrations_ / self.concentrations_.sum(axis=1, keepdims=True))
-        return proba / proba.sum(axis=1, keepdims=True)
+        shares: Array = proba / proba.sum(axis=1, keepdims=True)
+        return shares
 
 
 def _log_regions(scores: Array) -> Array:
@@ -176,7 +177,8 @@ def _log_regions(scores: Array) -> Array:
     n = len(scores)
     broken = np.concatenate([log_expit(scores), np.zeros((n, 1))], axis=1)
     passed = np.concatenate([np.zeros((n, 1)), np.cumsum(log_expit(-scores), axis=1)], axis=1)
-    return broken + passed
+    log_regions: Array = broken + passed
+    return log_regions
 
 
 def _stick_loss(weights: Array, design: Array, taken: Array, reached: Array, penalty: Array) -> tuple[float, Array]:
@@ -197,7 +199,8 @@ def _stick_loss(weights: Array, design: Array, taken: Array, reached: Array, pen
 
 def _expected_log(concentrations: Array) -> Array:
     """E[log theta] (K, q) under Dirichlets (K, q)."""
-    return digamma(concentrations) - digamma(concentrations.sum(axis=1, keepdims=True))
+    expected: Array = digamma(concentrations) - digamma(concentrations.sum(axis=1, keepdims=True))
+    return expected
 
 
 def _dirichlet_divergence(concentrations: Array, prior: float) -> float:

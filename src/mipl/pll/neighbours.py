@@ -28,7 +28,8 @@ def nearest_neighbours(train: Array, k: int, query: Array | None = None) -> NDAr
     if k == 0:
         return np.zeros((len(train), 0), dtype=np.int64)
     search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(train)
-    return search.kneighbors(query, return_distance=False)
+    nearest: NDArray[np.int64] = search.kneighbors(query, return_distance=False)
+    return nearest
 
 
 def neighbour_graph(index: NDArray[np.int64], weights: Array) -> csr_array:
@@ -78,4 +79,5 @@ def reconstruction_weights(grams: Array) -> Array:
         if len(todo) == 0:
             break
     solution = np.maximum(solution, 0)
-    return solution / solution.sum(axis=1, keepdims=True)
+    weights: Array = solution / solution.sum(axis=1, keepdims=True)
+    return weights

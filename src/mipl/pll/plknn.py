@@ -93,4 +93,5 @@ class PLkNN(PLLClassifier):
         votes = np.einsum("nk,nkq->nq", taken * weight, self.candidates_[neighbour].astype(np.float64))
         # A tie-break below every real difference of votes, and far above rounding.
         votes += votes.max(axis=1, keepdims=True) * 1e-9 * (1 + self.tie_rank_) / len(self.tie_rank_)
-        return votes / votes.sum(axis=1, keepdims=True)
+        proba: NDArray[np.float64] = votes / votes.sum(axis=1, keepdims=True)
+        return proba

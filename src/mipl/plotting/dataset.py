@@ -120,6 +120,9 @@ class _Images:
         tiles[: len(images)] = images
         mosaic = tiles.reshape(lines, across, height, width, *colours).swapaxes(1, 2)
         draw_pixels(axes, mosaic.reshape(lines * height, across * width, *colours), self._limits)
+        # White lines part images that lie side by side, so that patches of a photograph are not taken for one.
+        axes.vlines(np.arange(1, across) * width - 0.5, -0.5, lines * height - 0.5, colors="white", linewidth=1)
+        axes.hlines(np.arange(1, lines) * height - 0.5, -0.5, across * width - 0.5, colors="white", linewidth=1)
         axes.set_anchor("W")
         axes.axis("off")
         for j in positive[positive < len(images)]:
@@ -214,8 +217,8 @@ def _write_title(figure: Figure, dataset: MIPLDataset, drawing: _Images | _Profi
     summary = dataset.summary()
     title = (
         f"{fitted(dataset.name or 'data set', 2.5, 10.5, 'bold')}: {summary['bags']:,} bags, "
-        f"{summary['instances']:,} instances, {summary['classes']} classes, {summary['candidates']:g} candidate labels "
-        "per bag"
+        f"{summary['instances']:,} instances, {summary['classes']} classes, "
+        f"{summary['candidates']:.3g} candidate labels per bag"
     )
     legend = f"{drawing.legend}; at the left its candidate labels"
     legend += "." if dataset.labels is None else ", the true one with ✓."

@@ -55,4 +55,5 @@ class ProfileScale:
         return np.add.reduceat(values, self._edges, axis=1, dtype=np.float64) / counts
 
     def _scaled(self, points: NDArray[Any]) -> NDArray[np.float64]:
-        return np.clip((points - self._low) / max(self._high - self._low, 1e-12), 0, 1)
+        scaled: NDArray[np.float64] = np.clip((points - self._low) / max(self._high - self._low, 1e-12), 0, 1)
+        return scaled

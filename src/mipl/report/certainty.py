@@ -72,12 +72,12 @@ def known_right(resolution: Resolution) -> tuple[NDArray[np.bool_], NDArray[np.b
 
 
 def histogram(resolution: Resolution) -> list[Bin]:
-    """The answers by their probability, from the first bin that has one."""
+    """The answers by their probability, from the first bin that has one, or from where doubt ends."""
     probability = resolution.probability
     known, right = known_right(resolution)
     place = np.clip(np.searchsorted(_EDGES, probability, side="right") - 1, 0, len(_EDGES) - 2)
     bins = []
-    for j in range(int(place.min()), len(_EDGES) - 1):
+    for j in range(min(int(place.min()), _EDGES.index(DOUBTFUL)), len(_EDGES) - 1):
         here = place == j
         compared = here & known if (here & known).any() else here
         n_right = int(right[here].sum())

@@ -62,7 +62,7 @@ def typical_instances(resolution: Resolution) -> NDArray[np.floating[Any]]:
     """
     bags = resolution.bags
     weights = bags.spread(resolution.posterior.astype(np.float32))
-    typical = weights.T @ bags.instances / np.maximum(weights.sum(axis=0), 1e-12)[:, None]
+    typical: NDArray[np.floating[Any]] = weights.T @ bags.instances / np.maximum(weights.sum(axis=0), 1e-12)[:, None]
     if resolution.instance_probabilities is None:
         return typical
     behind = bags.instances[resolution.offsets[:-1] + resolution.instance]

@@ -27,7 +27,8 @@ class Evidence:
     """The instances that are drawn.
 
     `details` has, by the row of the list, ``[sheet, first tile, instances, for the label, for the second label]``: the
-    numbers of instances in their bag, and their probabilities out of 1,000, or None where instances were not judged.
+    ids of instances, or their numbers in the bag where they have none, and their probabilities out of 1,000, or None
+    where instances were not judged.
     """
 
     kind: str
@@ -64,7 +65,7 @@ def evidence_of(resolution: Resolution, bags: NDArray[np.int64], budget: int) ->
         details = {}
         for row, first, shown in zip(group.tolist(), np.cumsum([0, *sizes]).tolist(), numbers, strict=False):
             told = _evidence(resolution, int(bags[row]), shown, int(label[bags[row]]), int(second[bags[row]]))
-            details[row] = [len(found.sheets), first, shown.tolist(), *told]
+            details[row] = [len(found.sheets), first, _names(resolution, int(bags[row]), shown), *told]
         left -= len(embedded_json(sheet)) + len(embedded_json(details))
         if left < 0:
             break
@@ -109,6 +110,14 @@ def _shown(resolution: Resolution, bag: int, label: NDArray[np.int64], second: N
         if strongest not in shown:
             shown[-1] = strongest
     return shown
+
+
+def _names(resolution: Resolution, bag: int, shown: NDArray[np.int64]) -> list[Any]:
+    """What the drawn instances of a bag are called: the user's ids as text, else numbers."""
+    if resolution.instance_ids is None:
+        numbers: list[int] = shown.tolist()
+        return numbers
+    return [str(name) for name in resolution.instance_ids[resolution.offsets[bag] + shown].tolist()]
 
 
 def _evidence(resolution: Resolution, bag: int, shown: NDArray[np.int64], label: int, second: int) -> list[Any]:

@@ -182,7 +182,7 @@ class BagList {
       });
       return element("figure", { class: "instance" + marks },
         this.drawer.draw(sheet, first + k, label, second, `instance ${number}`),
-        element("figcaption", {}, element("span", { class: "number" }, "#" + number), ...bars));
+        element("figcaption", {}, element("span", { class: "number", title: number }, typeof number === "number" ? "#" + number : number), ...bars));
     });
     const more = size - numbers.length;
     return element("div", { class: "instances " + this.data.kind }, ...figures,

@@ -20,6 +20,7 @@ from mipl.io.border import border
 from mipl.io.seals import check_seal
 from mipl.io.sources import expand, file_format
 from mipl.scanning.rows import ArrowRows, ParquetRows, Rows
+from mipl.visible_text import is_text
 
 __all__ = ["SUFFIXES", "ScanFile", "list_files"]
 
@@ -57,6 +58,8 @@ class ScanFile:
                 "'x.parquet'), or where it is larger than memory with DuckDB: COPY (SELECT * FROM 'x.csv' ORDER BY "
                 "bag_id) TO 'x.parquet'"
             )
+        if not is_text(str(path)):
+            raise DataError(f"{path}: the name of a file or folder of a scan must be UTF-8; rename it")
         return cls(str(path), _state(path), _hive(Path(path)) if partition is None else partition, verify)
 
     @contextmanager

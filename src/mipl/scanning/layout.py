@@ -119,7 +119,7 @@ def _head(rows: Rows, names: Sequence[str], count: int) -> pa.Table:
 
 def _repeats(rows: Rows, bag: str) -> bool:
     ids = _head(rows, [bag], _HEAD_ROWS)
-    return len(ids[bag].unique()) < ids.num_rows
+    return bool(len(ids[bag].unique()) < ids.num_rows)
 
 
 def _layout(head: pa.Table, file: ScanFile, columns: Columns, instances: str | None) -> Layout:

@@ -14,6 +14,7 @@ import pyarrow.fs
 
 from mipl.io.lists import depth, edges, whole
 from mipl.io.parquet import open_parquet
+from mipl.io.parquet_footer import Chunk, column_chunks
 from mipl.io.tabular import metadata
 
 __all__ = ["ArrowRows", "ParquetRows", "Rows"]
@@ -129,15 +130,20 @@ class ParquetRows(Rows):
 
     def instances_of(self, column: str, n_features: int) -> list[int]:
         """From the footer alone: the values of the column over those of one instance."""
-        found = self._file.metadata
-        leaves = [j for j in range(found.num_columns) if found.schema.column(j).path.startswith(f"{column}.")]
-        values = [found.row_group(g).column(leaves[0]).num_values for g in range(found.num_row_groups)]
+        leaves = [[chunk for chunk in group if chunk.path.startswith(f"{column}.")] for group in self._chunks]
+        values = [group[0].num_values for group in leaves]
         # Records have a leaf for each feature, lists of numbers one for all.
         per_instance = 1 if pa.types.is_struct(self.schema.field(column).type.value_type) else n_features
         return [count // per_instance for count in values]
 
+    @cached_property
+    def _chunks(self) -> list[list[Chunk]]:
+        with open(self.path, "rb") as file:
+            return column_chunks(file, self._file.schema)
+
     def may_hold(self, condition: pc.Expression) -> set[int]:
         """From the statistics of the row groups and the names of the folders."""
+        _ = self._chunks  # refuses a damaged footer, which would end the program below
         fixed = [pc.field(name) == pa.scalar(value) for name, value in self.partition if value is not None]
         known = pc.scalar(True)
         for each in fixed:
@@ -155,7 +161,10 @@ class ParquetRows(Rows):
         return {group.id for group in subset.row_groups}
 
     def _batches(self, group: int, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
-        return self._file.iter_batches(batch_size=rows, row_groups=[group], columns=columns)
+        batches: Iterator[pa.RecordBatch] = self._file.iter_batches(
+            batch_size=rows, row_groups=[group], columns=columns
+        )
+        return batches
 
 
 class ArrowRows(Rows):

@@ -96,7 +96,8 @@ class Selection:
         column = whole(kept, "kept")
         if not pa.types.is_boolean(column.type):
             raise DataError(f"{where}: the filter {condition} gives {column.type}, not true or false")
-        return pc.fill_null(column, False).to_numpy(zero_copy_only=False)
+        mask: NDArray[np.bool_] = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
+        return mask
 
     def keys(self, names: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether bags lie on the right side of all splits, by their ids, or their groups where they have any."""

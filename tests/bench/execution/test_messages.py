@@ -28,7 +28,16 @@ def test_a_message_arrives_whole_whatever_the_pieces(pipe):
 
 @pytest.mark.parametrize(
     "stray",
-    [b"hello\n", b"\xff\xfe\n", b"3\n", b"[]\n", b'stray{"id": "a"}\n', b'{"id": "a"}\nmore', b"{" * 60_000 + b"\n"],
+    [
+        b"hello\n",
+        b"\xff\xfe\n",
+        b"3\n",
+        b"[]\n",
+        b'stray{"id": "a"}\n',
+        b'{"id": "a"}\nmore',
+        b"{" * 60_000 + b"\n",
+        b"[" * 60_000 + b"\n",
+    ],
 )
 def test_anything_else_is_refused(pipe, stray):
     reader, writing = pipe

@@ -20,6 +20,12 @@ def test_classes_come_back_as_integers(given):
         ([2, 1, 0], "gave 2 for test bag 0;"),
         ([0, 0.5, 1], "gave 0.5 for test bag 1;"),
         (["owl", "wren", "owl"], "gave 'owl' for test bag 0 and 2 more;"),
+        (["1", "0", "1"], "gave '1' for test bag 0 and 2 more;"),
+        ([b"1", b"0", b"1"], "gave b'1' for test bag 0 and 2 more;"),
+        (np.zeros(3) + 1j, "of type complex128, which are no numbers"),
+        (np.zeros(3, "M8[s]"), "which are no numbers"),
+        (np.zeros(3, [("a", "i4")]), "which are no numbers"),
+        (np.ma.masked_array([0, 1, 0], [False, True, False]), "masked entries"),
         ([0, 1], r"shape \(2,\) for 3 bags"),
         ([[0], [1], [1]], r"shape \(3, 1\) for 3 bags"),
         (None, r"shape \(\) for 3 bags"),
@@ -38,6 +44,7 @@ def test_what_is_no_class_is_refused_with_the_bag_and_the_reason(given, reason):
         ([[1.5, -0.5], [1.0, 0.0]], r"outside \[0, 1\] in row 0"),
         ([[0.5, 0.4], [0.5, 0.4]], "do not sum to one in row 0 and 1 more"),
         ([[1.0], [1.0]], r"shape \(2, 1\) where \(2, 2\) is due"),
+        (np.eye(2) + 0j, "of type complex128"),
     ],
 )
 def test_what_are_no_probabilities_is_refused_with_the_row_and_the_reason(given, reason):

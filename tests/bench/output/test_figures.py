@@ -93,6 +93,18 @@ def test_the_overview_has_a_row_per_method_and_the_best_on_top():
     assert bold == [made().suite.reference]
 
 
+def test_titles_of_many_data_sets_do_not_run_into_each_other():
+    labels = [f"{name}, {scale}" for name in ("Birdsong", "SIVAL") for scale in ("min-max", "z-scores", "raw")]
+    datasets = [{"load": "digits", "label": label, "train_size": 0.3 + 0.1 * i} for i, label in enumerate(labels)]
+    chosen = Suite(methods=["PL-kNN"], datasets=datasets, r=[1], splits=2)
+    figure = draw_overview(Results(chosen, [record(c, 0.5) for c in chosen.cells().values()]))
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    boxes = [axes.title.get_window_extent(canvas.get_renderer()) for axes in figure.axes]
+    assert len(boxes) == 6
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+
+
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "prior"])
 def test_methods_and_data_sets_may_have_any_name(tmp_path, kind):
     names = ["$\\frac{$", "\x1b[31mred", "W" * 90]

@@ -103,7 +103,8 @@ def average_ranks(accuracies: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     from scipy.stats import rankdata
 
-    return rankdata(-accuracies, axis=1).mean(axis=0)
+    ranks: NDArray[np.float64] = rankdata(-accuracies, axis=1).mean(axis=0)
+    return ranks
 
 
 def critical_difference(k: int, n: int, level: float = 0.05) -> float:

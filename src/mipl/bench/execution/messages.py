@@ -61,7 +61,7 @@ class MessageReader:
         self._unread = b""
         try:
             message = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             message = None
         if not isinstance(message, dict) or rest:
             raise StrayOutputError((rest if isinstance(message, dict) else line)[:80].decode(errors="backslashreplace"))

@@ -31,10 +31,14 @@ def checked_classes(predicted: Any, n_bags: int, n_classes: int) -> NDArray[np.i
     given = np.asarray(predicted)
     if given.shape != (n_bags,):
         raise ValueError(f"predict gave an array of shape {given.shape} for {n_bags} bags")
-    try:
+    if given.dtype.kind in "US":
+        given = given.astype(object)  # a name is told as one
+    _check_kind(predicted, given, "predict")
+    if given.dtype.kind == "O":
+        known = (int, float, np.integer, np.floating)
+        numbers = np.array([value if isinstance(value, known) else np.nan for value in given], dtype=float)
+    else:
         numbers = given.astype(np.float64)
-    except (TypeError, ValueError):
-        numbers = np.array([value if isinstance(value, int | np.integer) else np.nan for value in given], dtype=float)
     unknown = ~((numbers >= 0) & (numbers < n_classes) & (numbers == np.floor(numbers)))
     if unknown.any():
         i = int(unknown.argmax())
@@ -77,12 +81,21 @@ def checked_numbers(numbers: Any, shape: tuple[int, int], source: str) -> NDArra
     given = np.asarray(numbers)
     if given.shape != shape:
         raise ValueError(f"{source} gave an array of shape {given.shape} where {shape} is due")
+    _check_kind(numbers, given, source)
     if not np.issubdtype(given.dtype, np.floating):
         given = given.astype(np.float64)
     unknown = np.isnan(given).any(axis=1)
     if unknown.any():
         raise ValueError(f"{source} gave NaN in row {int(unknown.argmax())}{_others(unknown)}")
     return given
+
+
+def _check_kind(answer: Any, given: NDArray[Any], source: str) -> None:
+    """Refuse what NumPy turns into numbers though it is none: complex ones, dates, records, text, masked entries."""
+    if np.ma.is_masked(answer):
+        raise ValueError(f"{source} gave masked entries")
+    if given.dtype.kind not in "biufO":
+        raise ValueError(f"{source} gave values of type {given.dtype}, which are no numbers")
 
 
 def _others(wrong: Any) -> str:

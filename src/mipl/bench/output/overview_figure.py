@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,7 @@ __all__ = ["draw_overview"]
 _WIDTH = 7.0
 _CHOSEN, _OTHER = "#0072b2", "#6f6f6f"
 _NAME = 24  # characters of a method's name
+_TITLES = 72  # characters of all titles in a line
 
 
 def draw_overview(results: Results) -> Figure:
@@ -39,9 +41,12 @@ def draw_overview(results: Results) -> Figure:
         for name in found
     }
     order = sorted(found, key=lambda name: -easiest[name])
-    figure = Figure(figsize=(_WIDTH, 0.75 + 0.19 * len(order)), layout="constrained")
+    across = max(8, _TITLES // len(datasets))
+    titles = [fill(shortened(dataset, 2 * across), across, break_on_hyphens=False) for dataset in datasets]
+    height = 0.75 + 0.19 * len(order) + 0.16 * max(title.count("\n") for title in titles)
+    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
     panels = figure.subplots(1, len(datasets), sharey=True, squeeze=False)[0]
-    for ax, dataset in zip(panels, datasets, strict=True):
+    for ax, dataset, title in zip(panels, datasets, titles, strict=True):
         for row, name in enumerate(order):
             colour = _CHOSEN if name == results.suite.reference else _OTHER
             reached = [
@@ -49,12 +54,12 @@ def draw_overview(results: Results) -> Figure:
             ]
             ax.plot([x for _, x in reached], [row] * len(reached), color=colour, linewidth=1.0, alpha=0.45, zorder=2)
             for k, x in reached:
-                fill = colour if k == 0 else "white"
+                inside = colour if k == 0 else "white"
                 size = 5.5 if k == 0 else 3.6
-                ax.plot(x, row, "o", color=colour, markerfacecolor=fill, markersize=size, zorder=4 - k / 10)
+                ax.plot(x, row, "o", color=colour, markerfacecolor=inside, markersize=size, zorder=4 - k / 10)
         if results.suite.reference in order:
             ax.axhspan(*(order.index(results.suite.reference) + np.array([-0.5, 0.5])), color="#e3eef7", zorder=0)
-        ax.set_title(shortened(dataset, 20))
+        ax.set_title(title)
         ax.set(xlim=(-0.04, 1.06), ylim=(len(order) - 0.4, -0.6), xticks=[0, 0.5, 1], xticklabels=["0", "0.5", "1"])
         ax.grid(axis="y", visible=False)
         ax.tick_params(axis="y", length=0)

@@ -12,7 +12,6 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from mipl.baggp.sources import InFiles, InMemory, Training
 from mipl.bags import Bags
-from mipl.candidates import augment_candidates
 from mipl.cluster_classifier import ClusterClassifier
 from mipl.compute import in_own_thread, limit_torch, seed_of, torch_device
 from mipl.errors import DataError, ParameterError
@@ -24,7 +23,7 @@ from mipl.miplgp.disambiguation import DISAMBIGUATIONS
 from mipl.miplgp.in_blocks import BlockLearner, place_for
 from mipl.miplgp.learning import ArrayLearner, Learner, learn
 from mipl.miplgp.presets import paper_settings
-from mipl.miplgp.processes import build_engine, engine_for
+from mipl.miplgp.processes import augmented, build_engine, engine_for
 from mipl.miplgp.sampling import sampled_probabilities
 from mipl.streams import BagStream
 from mipl.supervision import warn_sets_only
@@ -320,7 +319,7 @@ class MIPLGP(ClusterClassifier):
         self._fit_bags(bags, candidates, sample_weight)
 
     def _fit_bags(self, bags: Bags, candidates: NDArray[np.bool_], sample_weight: NDArray[np.float64] | None) -> None:
-        mask, engine = self._augmented(candidates), engine_for(self, bags.instances)
+        mask, engine = augmented(self, candidates), engine_for(self, bags.instances)
         if engine == "low-rank":
             self._fit_in_blocks(InMemory(bags), mask, sample_weight, keep_rows=True)
             return
@@ -341,7 +340,7 @@ class MIPLGP(ClusterClassifier):
         supervision = bags.supervision()
         if supervision.weights is not None:
             warn_sets_only(self.name, stacklevel=self._fit_depth)
-        self._fit_in_blocks(InFiles(bags), self._augmented(supervision.candidates), None, keep_rows=False)
+        self._fit_in_blocks(InFiles(bags), augmented(self, supervision.candidates), None, keep_rows=False)
 
     @property
     def fits_in_blocks(self) -> bool:
@@ -364,14 +363,6 @@ class MIPLGP(ClusterClassifier):
 
             in_own_thread(fit, place.stop)
         self.seed_ = seed
-
-    def _augmented(self, candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The candidates (m, C), after a look at whether the parameters go together."""
-        if self.disambiguation == "bag" and not self.augment:
-            raise ParameterError('disambiguation="bag" needs the negative class; pass augment=True')
-        if self.engine == "subset" and self.disambiguation in ("softmax", "bag"):
-            raise ParameterError(f'engine="subset" has no posterior for {self.disambiguation!r}; use engine="exact"')
-        return augment_candidates(candidates) if self.augment else candidates
 
     def _learn(self, engine: str, learner: Learner) -> None:
         """Train the processes and disambiguate the candidates in turn, then condition them for prediction."""

@@ -42,8 +42,13 @@ def read(path: Path) -> dict[Case, Found]:
         rows = list(csv.DictReader(file))
     return {
         Case(r["part"], r["where"], int(r["instances"]), int(r["landmarks"])): Found(
-            float(r["seconds"]), float(r["cpu_seconds"] or "nan"), float(r["resident_mib"]), int(r["cores"]),
-            r["digest"], int(r["moved"]), int(r["formula"]),
+            float(r["seconds"]),
+            float(r["cpu_seconds"] or "nan"),
+            float(r["resident_mib"]),
+            int(r["cores"]),
+            r["digest"],
+            int(r["moved"]),
+            int(r["formula"]),
         )
         for r in rows
     }  # fmt: skip

@@ -171,3 +171,12 @@ def test_learners_on_plain_samples_take_sparse_matrices_and_tensors():
     expected = PLkNN(n_neighbors=2).fit(rows, sets).predict_proba(rows)
     for turned in (sparse.csr_matrix(rows), torch.tensor(rows, requires_grad=True)):
         assert np.array_equal(PLkNN(n_neighbors=2).fit(turned, sets).predict_proba(turned), expected)
+
+
+def test_masked_entries_are_no_numbers():
+    masked = np.ma.masked_array(DENSE[0], DENSE[0] > 0)
+    with pytest.raises(DataError, match="bag 1 has masked entries"):
+        Bags.from_list([DENSE[1], masked])
+    with pytest.raises(DataError, match="masked entries"):
+        MIPLDataset(EXPECTED, np.ma.masked_array(np.ones((3, 2)), np.eye(3, 2)))
+    assert Bags.from_list([np.ma.masked_array(bag, False) for bag in DENSE]) == EXPECTED

@@ -294,7 +294,7 @@ FILES: dict[str, tuple[str, object, str]] = {
         b"bag_id,candidates,f\n1,a,2\n1,a,inf\n",
         r"line 3, bag 1, instance 1, column 'f': the value is inf; replace",
     ),
-    "CSV short row": ("x.csv", b"bag_id,candidates,f\n1,a\n", r"Expected 3 columns, got 2"),
+    "CSV short row": ("x.csv", b"bag_id,candidates,f\n1,a\n", r"line 2 has 2 cells where there are 3 columns: '1,a'"),
     "CSV disagreement": (
         "x.csv",
         b"bag_id,candidates,f\n1,a|b,2\n2,b,1\n1,a,3\n",

@@ -39,3 +39,8 @@ def test_the_library_logs_under_its_name_and_prints_nothing_by_itself(tmp_path):
         assert done.stdout == ""
         assert words in done.stderr
         assert bool(words) == bool(done.stderr)
+
+
+def test_a_data_set_among_files_is_told_to_be_named_alone():
+    with pytest.raises(mipl.MIPLError, match="'digits' is a data set of its own, not one of several files"):
+        mipl.load(["digits", "mnist"])

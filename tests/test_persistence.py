@@ -196,6 +196,17 @@ def test_a_nonsense_header_is_refused(saved, tree):
         mipl.load_model(saved)
 
 
+@pytest.mark.parametrize("dtype", ["F8_E4M3", "BF16", "F4"])
+def test_numbers_of_a_type_that_numpy_lacks_are_refused(saved, dtype):
+    with safe_open(saved, framework="numpy") as file:
+        metadata = file.metadata()
+    tensor = {"dtype": dtype, "shape": [4], "data_offsets": [0, 8 if dtype == "BF16" else 4]}
+    header = json.dumps({"__metadata__": metadata, "x": tensor}).encode()
+    saved.write_bytes(struct.pack("<Q", len(header)) + header + bytes(tensor["data_offsets"][1]))
+    with pytest.raises(DataError, match="damaged or not a mipl model"):
+        mipl.load_model(saved)
+
+
 class OwnMethod(MIPLClassifier):
     """A user's method with a scikit-learn pipeline inside."""
 

@@ -202,6 +202,12 @@ def test_answers_that_lie_among_the_data_are_not_taken_for_data(folder: Path):
         predict_to_folder(folder / "m.mipl", [str(folder / "in" / "answers")], folder / "in" / "answers", READING)
 
 
+def test_a_list_of_what_is_done_hides_no_file_outside_of_its_folder(folder: Path):
+    (folder / "out").mkdir()
+    (folder / "out" / MANIFEST).write_text(json.dumps({"output": "../in/early/0.parquet"}) + "\n")
+    assert len(predict(folder, "out")) == N_FILES
+
+
 def test_a_file_whose_name_is_not_utf_8_is_predicted(folder: Path):
     name = os.fsdecode(b"\xff\xfe.csv")
     (folder / "odd").mkdir()

@@ -161,6 +161,23 @@ def test_a_pipe_and_those_who_did_not_ask_see_no_phases():
     assert in_phases(Terminal(), verbose=False) == ""
 
 
+def test_the_bar_of_a_phase_without_steps_is_not_that_of_the_phase_before(monkeypatch: pytest.MonkeyPatch):
+    import rich.progress
+
+    totals = []
+    update = rich.progress.Progress.update
+    monkeypatch.setattr(
+        rich.progress.Progress,
+        "update",
+        lambda self, *args, **options: (totals.append(self.tasks[0].total), update(self, *args, **options)),
+    )
+    with redirect_stderr(Terminal()), show_phases("BagGP") as told:
+        told("likelihood", 3, 80)
+        told("stacking")
+        told("digests")
+    assert totals == [None, 80, None]  # before each of the three
+
+
 def test_counting_starts_where_the_part_of_the_phase_starts():
     told: list[tuple[str, int, int | None]] = []
     each = Phases(lambda *said: told.append(said)).within("fold 1 of 2").counting("likelihood", 20, 80)

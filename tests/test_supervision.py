@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mipl.errors import DataError
-from mipl.supervision import Supervision, background_column
+from mipl.supervision import Supervision, background_column, check_sample_weight
 
 
 def test_a_selection_takes_the_bags_and_leaves_the_background():
@@ -42,3 +42,10 @@ def test_the_background_is_a_label(background, classes, column):
 def test_a_background_that_is_no_class_is_refused(background):
     with pytest.raises(DataError, match=r"is not among the classes \['a', 'b'\]"):
         background_column(background, np.array(["a", "b"]))
+
+
+@pytest.mark.parametrize("weight", [1e-300, 1e31])
+def test_weights_that_no_method_can_compute_with_are_refused(weight: float):
+    with pytest.raises(DataError, match=r"bag 1 has the sample weight .*divide all weights by their mean"):
+        check_sample_weight([1.0, weight, 0.0], 3)
+    assert check_sample_weight([1e30, 1e-30, 0.0], 3).tolist() == [1e30, 1e-30, 0.0]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mipl.errors import DataError
-from mipl.votes import join_votes, read_entry, split_vote
+from mipl.votes import as_label, join_votes, read_entry, split_vote
 
 names = st.lists(
     st.text("ab:. 1", min_size=1, max_size=5).filter(lambda name: name == name.strip()),
@@ -66,3 +66,9 @@ def test_a_mapping_may_leave_labels_out_by_none():
 @pytest.mark.parametrize("number", ["", "day", "٣", "1 000", "0x1"])
 def test_only_plain_numbers_are_weights(number):
     assert split_vote(f"owl:{number}") is None
+
+
+def test_labels_of_more_than_64_bits_are_refused():
+    with pytest.raises(DataError, match=r"the class name 1180591620717411303424 is an integer of more than 64 bits"):
+        as_label("the class name", 2**70)
+    assert as_label("the class name", -(2**63)) == -(2**63)

@@ -30,6 +30,7 @@ def as_array(value: Any, what: str) -> NDArray[Any]:
         return _from_sparse(value, what)
     if is_tensor(value):
         value = _from_tensor(value, what)
+    _check_unmasked(value, what)
     try:
         return np.asarray(value)
     except ValueError as error:
@@ -76,7 +77,14 @@ def unwrapped(value: Any) -> Any:
         return value.toarray()
     if is_tensor(value):
         return as_array(value, "the tensor")
+    _check_unmasked(value, "the array")
     return np.asarray(value.to_numpy()) if hasattr(value, "to_numpy") else value
+
+
+def _check_unmasked(value: Any, what: str) -> None:
+    """Refuse masked entries, under which NumPy would find some number."""
+    if np.ma.is_masked(value):
+        raise DataError(f"{what} has masked entries; fill them in, or leave out what they belong to")
 
 
 def _from_sparse(matrix: Any, what: str) -> NDArray[Any]:

@@ -203,6 +203,8 @@ def _check_source(source: str | Path) -> None:
     if file_format(path)[0] not in READERS:
         if path.exists():
             raise DataError(f"cannot tell the format of {path}; its suffix must be one of {', '.join(READERS)}")
+        if str(source) in dataset_names():
+            raise DataError(f"{str(source)!r} is a data set of its own, not one of several files; name it alone")
         raise DataError(
             f"{str(source)!r} is neither a data set ({', '.join(dataset_names())}) nor a file with a suffix of "
             f"{', '.join(READERS)}"

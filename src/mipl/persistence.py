@@ -113,9 +113,9 @@ def load_model(path: str | Path) -> BaseEstimator:
                     f"{file} has model format {version}, mipl {__version__} reads up to {FORMAT}; upgrade mipl"
                 )
             arrays: Arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
-        if isinstance(error, DataError):
-            raise
+    except MIPLError:
+        raise
+    except Exception as error:  # such as that NumPy has no type of eight-bit floats
         raise DataError(f"{file} is damaged or not a mipl model ({first_line(error)}); save the model again") from error
     header = metadata["mipl_model"]
     if metadata.get("sha256") != _digest(header, arrays):

@@ -268,7 +268,9 @@ def _read_manifest(folder: Path) -> tuple[dict[str, dict[str, Any]], set[Path]]:
     for line in lines:
         try:
             entry = json.loads(line)
-            answers.add((folder / entry["output"]).resolve())
+            answer = (folder / entry["output"]).resolve()
+            if folder.resolve() in answer.parents:  # a damaged line must not hide a file of bags elsewhere
+                answers.add(answer)
             done = Predicted(**{**entry["done"], "skipped": True})
             if not all(type(count) is int for count in (done.bags, done.known, done.right)):
                 continue

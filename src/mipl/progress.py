@@ -122,7 +122,8 @@ def _phases_on_terminal(title: str) -> Iterator[Phases]:
         task = bar.add_task(title, total=None)
 
         def show(phase: str, done: int, total: int | None) -> None:
-            bar.update(task, description=f"{title}: {phase}", completed=done, total=total)
+            bar.update(task, description=f"{title}: {phase}", completed=done)
+            bar.tasks[0].total = total  # `update` would leave the total of the phase before where this one has none
 
         yield Phases(show)
 

@@ -14,6 +14,9 @@ from mipl.errors import DataError
 
 __all__ = ["Supervision", "background_column", "check_groups", "check_sample_weight", "warn_sets_only"]
 
+#: More than any count of bags; products of a few weights still fit into double precision.
+_LARGEST_WEIGHT = 1e30
+
 
 @dataclass(frozen=True, eq=False)
 class Supervision:
@@ -91,7 +94,7 @@ def check_groups(groups: ArrayLike | None, m: int) -> NDArray[np.int64] | None:
 def check_sample_weight(
     sample_weight: ArrayLike | None, m: int, bag_ids: NDArray[Any] | None = None, what: str = "bag"
 ) -> NDArray[np.float64] | None:
-    """The weight of each of m bags as float64, None where there are none; not negative, and not all zero.
+    """The weight of each of m bags as float64, None where there are none: zero, or 1e-30 to 1e30; and not all zero.
 
     Errors call a bag by its id, or by `what` it is and its position.
 
@@ -111,6 +114,13 @@ def check_sample_weight(
     if len(bad):
         name = f"{what} {bad[0]}" if bag_ids is None else bag_name(int(bad[0]), bag_ids)
         raise DataError(f"{name} has the sample weight {array[bad[0]]:g}; it must be a finite number from 0 up")
+    extreme = np.flatnonzero((array > 0) & ~((array >= 1 / _LARGEST_WEIGHT) & (array <= _LARGEST_WEIGHT)))
+    if len(extreme):
+        name = f"{what} {extreme[0]}" if bag_ids is None else bag_name(int(extreme[0]), bag_ids)
+        raise DataError(
+            f"{name} has the sample weight {array[extreme[0]]:g}; a weight counts {what}s, and must be 0 or between "
+            f"{1 / _LARGEST_WEIGHT:g} and {_LARGEST_WEIGHT:g}: divide all weights by their mean"
+        )
     if not array.any():
         raise DataError(f"all sample weights are zero, so no {what} counts")
     return array

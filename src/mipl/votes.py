@@ -71,6 +71,8 @@ def as_label(what: str, label: Any) -> int | str:
         return str(label)
     if isinstance(label, bool | np.bool_) or not isinstance(label, int | np.integer):
         raise DataError(f"{what} {label!r} is neither an integer nor a string")
+    if not -(2**63) <= int(label) < 2**63:
+        raise DataError(f"{what} {label!r} is an integer of more than 64 bits; use a string")
     return int(label)
 
 

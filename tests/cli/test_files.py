@@ -9,8 +9,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
 
 import mipl
+from mipl.persistence import _digest
 
 READING = [("check",), ("fit",), ("predict",), ("explain",), ("resolve",), ("data", "info"), ("data", "show")]
 NAMES = ["bag", "candidates", "label", "features", "ignore", "instance-id", "sep", "decimal", "missing"]
@@ -121,6 +124,16 @@ def test_info_says_what_a_model_is(run, animals):
     assert told["features"] == ["length", "width"]
     assert told["versions"]["mipl"] == mipl.__version__
     assert "embed=maxmin" in run("info", "m.mipl").stdout
+
+
+def test_info_of_a_model_whose_versions_were_forged_is_told(run, animals):
+    run("fit", "train.csv", "-m", "PL-kNN", "-o", "m.mipl", "-q")
+    with safe_open("m.mipl", framework="numpy") as file:
+        metadata, arrays = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    for versions in ([1], None, {"mipl": {"x": "\x1b[2J"}}):
+        header = json.dumps({**json.loads(metadata["mipl_model"]), "versions": versions})
+        save_file(arrays, "m.mipl", {**metadata, "mipl_model": header, "sha256": _digest(header, arrays)})
+        assert "\x1b" not in run("info", "m.mipl").stdout
 
 
 def test_completion_and_exit_codes_are_in_the_help(run, monkeypatch):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mipl.cli.output import print_table
+import re
+
+from mipl.cli.output import SUMMARY_COLUMNS, print_table
 
 
 def test_a_table_shows_every_kind_of_value(capsys):
@@ -11,3 +13,12 @@ def test_a_table_shows_every_kind_of_value(capsys):
     told = capsys.readouterr().out
     for words in ("title", "[bold] 0.123", "big 12,345.7", "many 1,234,567", "unknown –", "list a|b"):
         assert words in " ".join(told.split())
+
+
+def test_headings_break_between_words_and_not_within(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    print_table("", SUMMARY_COLUMNS, [("latin1", 60, 277, 7, 3, 5, 6, 2.033, None)])
+    told = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    assert max(map(len, told.splitlines())) == 80
+    assert set(" ".join(SUMMARY_COLUMNS).split()) <= set(told.split())

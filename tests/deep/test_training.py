@@ -13,7 +13,6 @@ from mipl.bags import Bags
 from mipl.checks import small_problem
 from mipl.deep import DEMIPL, ELIMIPL, MIPLMA, ProMIPL
 from mipl.deep.attention import Segments
-from mipl.deep.encoder import Encoder
 from mipl.deep.network import BagNetwork, BagScores, Batch, Step, restrict, uniform_weights
 from mipl.deep.training import Plan, train
 from mipl.errors import ParameterError
@@ -31,7 +30,6 @@ def plan(**changes) -> Plan:
         "weight_decay": 0.0,
         "schedule": "constant",
         "per_bag": True,
-        "convolution_epochs": None,
     }
     return Plan(**{**settings, **changes})
 
@@ -41,7 +39,6 @@ class Slope(BagNetwork):
 
     def __init__(self, value: float = 0.0) -> None:
         super().__init__()
-        self.encoder = Encoder((4,), (2,), 0.0, torch.Generator())  # not asked
         self.value = nn.Parameter(torch.tensor(value))
         self.seen: list[torch.Tensor] = []
 
@@ -150,26 +147,6 @@ def test_the_gradient_of_a_mini_batch_is_the_mean_of_its_bags_gradients(batch, s
     for gradient, *parts in zip(together, *one_by_one, strict=True):
         assert torch.isfinite(gradient).all()
         torch.testing.assert_close(gradient, sum(parts) / len(single))
-
-
-def test_convolutions_stop_learning_and_what_is_behind_them_learns_on_alike():
-    rng = np.random.default_rng(0)
-    bags = Bags.from_list([rng.random((size, 16, 16)) for size in (1, 3, 2, 4)])
-    candidates = np.eye(3, dtype=bool)[[0, 1, 2, 0]]
-    network = DEMIPL(hidden_sizes=(6,))._network((16, 16), 3, torch.Generator().manual_seed(1))
-    held = copy.deepcopy(network)  # with convolutions that are computed in every step but never move
-    for parameter in held.encoder.convolutions.parameters():
-        parameter.requires_grad_(False)
-    first = copy.deepcopy(network.encoder.convolutions.state_dict())
-    settings = {"max_epochs": 4, "momentum": 0.9, "weight_decay": 0.1, "learning_rate": 0.1}
-    run(network, plan(**settings, convolution_epochs=0), bags, candidates)
-    run(held, plan(**settings), bags, candidates)
-    assert all(torch.equal(first[name], value) for name, value in network.encoder.convolutions.state_dict().items())
-    for own, other in zip(network.parameters(), held.parameters(), strict=True):
-        torch.testing.assert_close(own, other)
-    moving = copy.deepcopy(held).requires_grad_(True)
-    run(moving, plan(**settings, convolution_epochs=1), bags, candidates)
-    assert not torch.equal(moving.encoder.convolutions[0].weight, first["0.weight"])
 
 
 def test_batches_hold_the_instances_of_their_bags():

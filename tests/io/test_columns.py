@@ -156,3 +156,18 @@ def test_every_column_that_is_not_found_gets_its_nearest_name(tmp_path: Path):
     path.write_text("Recording,Canditates,width\na,owl|wren,1.5\nb,owl,2.5\n")
     with pytest.raises(DataError, match=r"did you mean 'Canditates'\? .*--bag NAME --candidates 'Canditates'"):
         mipl.load(path)
+
+
+def test_the_remark_says_how_many_features_are_in_lists(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    lists = pd.DataFrame({"image": ["a", "a", "b"], "candidates": ["x|y", "x|y", "y"], "embedding": [[1.0] * 5] * 3})
+    lists.to_parquet(tmp_path / "x.parquet")
+    with caplog.at_level(logging.INFO, "mipl"):
+        mipl.load(tmp_path / "x.parquet", bag="image")
+    assert "5 features in the lists 'embedding'" in caplog.text
+
+
+def test_a_title_above_the_names_of_the_columns_is_told(tmp_path: Path):
+    path = tmp_path / "x.csv"
+    path.write_text("My birds of 2024,,\nbag_id,candidates,width\na,owl|wren,1.5\nb,owl,2.5\n")
+    with pytest.raises(DataError, match="remove a title above them"):
+        mipl.load(path)

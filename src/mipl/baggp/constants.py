@@ -61,7 +61,7 @@ STAGES = (
     Stage(12, 30.0, True, 0.25),
     Stage(12, 30.0, False, 0.5),
     Stage(12, 100.0, False, 0.5),
-    Stage(14, 300.0, False),
+    Stage(20, 300.0, False),
 )
 #: Share of positive instances that the fixed biases expect; the weights correct it.
 EXPECTED_POSITIVE_SHARE = 0.1
@@ -117,7 +117,7 @@ NOISE_BAGS = 4096
 
 # ---------------------------------------------------------------- memory and time
 
-#: Features that are kept in any case where there are as many landmarks.
+#: Features that are kept in any case where there are as many landmarks, and that each stage of the likelihood has.
 FEWEST_FEATURES = 200
 #: Training instances above which front end, length scale and landmarks are found on a random sample of that many.
 SAMPLE_INSTANCES = 200_000

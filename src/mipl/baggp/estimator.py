@@ -318,7 +318,8 @@ class BagGP(ClusterClassifier):
         ready: Ready | None = vars(self).get("_kept")
         if ready is None or not ready.is_of(source):
             kernel = LandmarkKernel(self._tensor(self.landmarks_), self.lengthscale_)
-            ready = Ready(source, self._build_model(), KernelMap(kernel, self._tensor(self.feature_map_)))
+            T = self._tensor(self.feature_map_).T.contiguous().T  # products of few rows take less time with it so
+            ready = Ready(source, self._build_model(), KernelMap(kernel, T))
             self._kept = ready
         return ready
 

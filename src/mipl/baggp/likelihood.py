@@ -49,6 +49,7 @@ from mipl.baggp.class_offsets import class_offsets
 from mipl.baggp.constants import (
     CHUNK_ROWS,
     EXPECTED_POSITIVE_SHARE,
+    FEWEST_FEATURES,
     LBFGS_GRADIENT,
     MIN_PRIOR,
     NEVER,
@@ -158,7 +159,7 @@ def _mode(
     each: Callable[[int], None],
 ) -> Tensor:
     """The most probable weights (R, q + 1) of a stage."""
-    leading = math.ceil(stage.share * len(start))
+    leading = min(len(start), max(math.ceil(stage.share * len(start)), FEWEST_FEATURES))
     first = start[-leading:]
     fixed = {"bias": bias, "log_kappa": log_kappa, "hold_prior": stage.hold_prior, "background": background}
     (curvature,) = blocks.total(_curvature, blocks.features, weights=first, bias=bias)

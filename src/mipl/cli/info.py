@@ -46,7 +46,8 @@ def _versions(path: Path) -> dict[str, str]:
     with safe_open(path, framework="numpy") as opened:
         metadata = opened.metadata()
     written = json_format.loads(metadata["mipl_model"]).get("versions", {})
-    return {"format": metadata["mipl_format"], **written}
+    known = written if isinstance(written, dict) else {}  # nothing else reads them, so nothing has checked them
+    return {"format": metadata["mipl_format"], **{name: str(version) for name, version in known.items()}}
 
 
 def _shown(value: Any) -> Any:

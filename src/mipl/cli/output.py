@@ -57,7 +57,9 @@ def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for j, name in enumerate(header):
         numeric = any(isinstance(row[j], int | float) for row in rows)
-        table.add_column(Text(visible(name)), justify="right" if numeric else "left", overflow="fold")
+        words = max(map(len, visible(name).split()), default=0)  # a heading breaks between words, not within
+        place: Any = "right" if numeric else "left"
+        table.add_column(Text(visible(name)), justify=place, overflow="fold", min_width=words)
     for row in rows:
         table.add_row(*(Text(visible(_cell(value))) for value in row))
     # Not a terminal: no wrapping at 80 columns, so that a pipe sees whole lines.

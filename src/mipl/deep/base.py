@@ -19,11 +19,14 @@ from mipl.base import MIPLClassifier
 from mipl.compute import limit_torch, seed_of, torch_device
 from mipl.deep.attention import Segments
 from mipl.deep.network import BagNetwork, BagScores
-from mipl.deep.training import BLOCK_ROWS, Plan, train
+from mipl.deep.training import Plan, train
 from mipl.errors import ParameterError
 from mipl.features.auto import choose_features
 
 __all__ = ["DeepMIPL", "blocks", "score_bags"]
+
+#: Instances that a prediction encodes at a time.
+_BLOCK_ROWS = 8192
 
 
 class DeepMIPL(MIPLClassifier):
@@ -51,7 +54,6 @@ class DeepMIPL(MIPLClassifier):
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "schedule": [StrOptions({"cosine", "constant"})],
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
-        "convolution_epochs": [Interval(Integral, 1, None, closed="left"), None],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "momentum": [Interval(Real, 0, 1, closed="left")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
@@ -75,7 +77,6 @@ class DeepMIPL(MIPLClassifier):
         learning_rate: float,
         schedule: Literal["cosine", "constant"],
         max_epochs: int,
-        convolution_epochs: int | None,
         batch_size: int | None,
         momentum: float,
         weight_decay: float,
@@ -90,7 +91,6 @@ class DeepMIPL(MIPLClassifier):
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.max_epochs = max_epochs
-        self.convolution_epochs = convolution_epochs
         self.batch_size = batch_size
         self.momentum = momentum
         self.weight_decay = weight_decay
@@ -125,13 +125,8 @@ class DeepMIPL(MIPLClassifier):
                 stacklevel=2,
             )
         settings = cls._published.get(dataset, cls._published["mnist"])[r - 1]
-        published = {
-            # The released loaders leave images as they are; tables are scaled by their --normalize.
-            "standardize": dataset in ("birdsong", "sival"),
-            "convolution_epochs": None,
-            **cls._published_for_all,
-            **settings,
-        }
+        # The released loaders leave images as they are; tables are scaled by their --normalize.
+        published = {"standardize": dataset in ("birdsong", "sival"), **cls._published_for_all, **settings}
         return cls(**{**published, **params})
 
     @abstractmethod
@@ -177,7 +172,6 @@ class DeepMIPL(MIPLClassifier):
     def _plan(self) -> Plan:
         return Plan(
             max_epochs=self.max_epochs,
-            convolution_epochs=self.convolution_epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             momentum=self.momentum,
@@ -252,10 +246,10 @@ def score_bags(
 
 
 def blocks(bags: Bags) -> Iterator[Bags]:
-    """Runs of bags with about `BLOCK_ROWS` instances, at least one bag each."""
+    """Runs of bags with about `_BLOCK_ROWS` instances, at least one bag each."""
     start = 0
     while start < len(bags):
-        limit = bags.offsets[start] + BLOCK_ROWS
+        limit = bags.offsets[start] + _BLOCK_ROWS
         stop = max(start + 1, int(np.searchsorted(bags.offsets, limit, side="right")) - 1)
         yield bags[start:stop]
         start = stop

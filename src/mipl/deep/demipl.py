@@ -83,10 +83,6 @@ class DEMIPL(DeepMIPL):
         The learning rate falls to zero along a cosine, or stays.
     max_epochs : int, default=100
         Passes over the training bags; there is no early stopping.
-    convolution_epochs : int or None, default=15
-        Passes in which the convolutions of an image encoder learn. After them the outputs of the convolutions are
-        computed once, which is where the time goes, and the layers behind them learn on. None never stops them, as
-        published; tables have no convolutions.
     batch_size : int or None, default=16
         Bags per step; None takes all bags at once.
     momentum : float, default=0.9
@@ -158,7 +154,6 @@ class DEMIPL(DeepMIPL):
         learning_rate: float = 0.01,
         schedule: Literal["cosine", "constant"] = "cosine",
         max_epochs: int = 100,
-        convolution_epochs: int | None = 15,
         batch_size: int | None = 16,
         momentum: float = 0.9,
         weight_decay: float = 1e-4,
@@ -174,7 +169,6 @@ class DEMIPL(DeepMIPL):
             learning_rate=learning_rate,
             schedule=schedule,
             max_epochs=max_epochs,
-            convolution_epochs=convolution_epochs,
             batch_size=batch_size,
             momentum=momentum,
             weight_decay=weight_decay,

@@ -61,7 +61,6 @@ class Encoder(nn.Module):
                 self.convolutions.append(_convolution(channels, out, generator))
                 channels = out
             width = channels * prod(_after_pooling(_after_pooling(side)) for side in instance_shape[:2])
-        self.convolved_size = width
         self.layers = nn.ModuleList()
         for size in hidden_sizes:
             self.layers.append(linear(width, size, generator))
@@ -77,27 +76,16 @@ class Encoder(nn.Module):
 
     def forward(self, instances: Tensor, noise: torch.Generator | None = None) -> Tensor:
         """Hidden vectors (n, L) of instances (n, d); without `noise` no unit is dropped."""
-        h = self.convolve(instances)
-        for layer in self.layers:
-            h = dropout(relu(layer(h)), self.dropout, noise)
-        return h
-
-    def convolve(self, instances: Tensor) -> Tensor:
-        """Instances (n, d) standardised and, if they are images, convolved: what the linear layers see, (n, d')."""
         h = ((instances - self.shift) / self.scale).clamp(-_FAR, _FAR)
         if self.convolutions:
             height, width = self.instance_shape[:2]
-            h = h.reshape(len(h), height, width, -1).permute(0, 3, 1, 2)  # (n, c, h, w), channels last in memory
+            h = h.reshape(len(h), height, width, -1).permute(0, 3, 1, 2)  # (n, c, h, w)
             for convolution in self.convolutions:
                 h = relu(max_pool2d(convolution(h), 2))
             h = h.flatten(1)
+        for layer in self.layers:
+            h = dropout(relu(layer(h)), self.dropout, noise)
         return h
-
-    def behind_convolutions(self) -> Encoder:
-        """An encoder of what `convolve` gives, with the very linear layers of this one."""
-        behind = Encoder((self.convolved_size,), (), self.dropout, torch.Generator())
-        behind.layers = self.layers
-        return behind.to(self.shift.device)
 
 
 def is_image(instance_shape: tuple[int, ...]) -> bool:

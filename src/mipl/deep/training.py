@@ -15,15 +15,11 @@ from torch import Tensor
 
 from mipl.bags import Bags
 from mipl.deep.attention import Segments
-from mipl.deep.encoder import Encoder
 from mipl.deep.network import BagNetwork, Batch, uniform_weights
 from mipl.errors import ParameterError
 from mipl.progress import track
 
-__all__ = ["BLOCK_ROWS", "Plan", "Training", "moved_weights", "train"]
-
-#: Instances that are encoded at a time where nothing is learned from them.
-BLOCK_ROWS = 8192
+__all__ = ["Plan", "Training", "moved_weights", "train"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,6 @@ class Plan:
     weight_decay: float
     schedule: Literal["cosine", "constant"]
     per_bag: bool
-    convolution_epochs: int | None
 
     def step_size(self, epoch: int, n_bags: int) -> float:
         """What the mean gradient of a step of `n_bags` bags is multiplied by."""
@@ -83,9 +78,6 @@ def train(
     times the learning rate, times b where the rate is per bag: b bags in one step then move the parameters as far as b
     steps of one bag, as long as the gradient does not turn meanwhile.
 
-    After `convolution_epochs` epochs convolutions no longer learn: their outputs are computed once, and only the layers
-    behind them are trained.
-
     An interrupt (Ctrl-C) ends the training; what was learned so far is kept, with a warning. A progress bar is shown
     under the name `progress`, if there is one.
     """
@@ -100,12 +92,8 @@ def train(
         fused=device.type in ("cpu", "cuda"),
     )
     losses: list[float] = []
-    encoder = network.encoder
     try:
         for epoch in track(range(plan.max_epochs), progress or "", verbose=progress is not None):
-            if epoch == plan.convolution_epochs and encoder.convolutions:
-                data.convolve(encoder)
-                network.encoder = encoder.behind_convolutions()
             order = torch.randperm(len(bags), generator=generator).to(device)
             losses.append(_epoch(network, data, order, plan, epoch, optimizer, noise))
             network.end_epoch()
@@ -116,8 +104,6 @@ def train(
             ConvergenceWarning,
             stacklevel=2,
         )
-    finally:
-        network.encoder = encoder
     return Training(data.weights.cpu().numpy(), np.array(losses))
 
 
@@ -160,11 +146,6 @@ class _TrainingBags:
         self.sizes = torch.tensor(bags.sizes, device=device)
         self.candidates = torch.tensor(candidates, device=device)
         self.weights = uniform_weights(self.candidates)
-
-    @torch.no_grad()
-    def convolve(self, encoder: Encoder) -> None:
-        """Replace the instances by what the encoder's convolutions give for them."""
-        self.instances = torch.cat([encoder.convolve(block) for block in self.instances.split(BLOCK_ROWS)])
 
     def batch(self, index: Tensor) -> Batch:
         """The bags `index` (b,)."""

@@ -120,6 +120,7 @@ class Roles:
     instance_id: str | None = None
     features: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)  #: column -> why
+    in_lists: int | None = None  #: how many features are in the lists of the one column of `features`
 
     @property
     def usual(self) -> bool:
@@ -140,7 +141,9 @@ class Roles:
             )
             if name is not None
         ]
-        if self.features:
+        if self.in_lists is not None:
+            parts.append(f"{self.in_lists} features in the lists {self.features[0]!r}")
+        elif self.features:
             shown = ", ".join(map(repr, self.features[:4])) + (", ..." if len(self.features) > 4 else "")
             word = "feature" if len(self.features) == 1 else "features"
             parts.append(f"{len(self.features)} {word} {shown}")
@@ -212,9 +215,11 @@ def absent(where: str, names: Sequence[str], *roles: str) -> DataError:
     python = ", ".join(f"{role}={name!r}" if name else f"{role}=NAME" for role, name in close.items())
     options = " ".join(f"--{role} {name!r}" if name else f"--{role} NAME" for role, name in close.items())
     meant = " and ".join(repr(name) for name in close.values() if name)
+    unnamed = sum(not name.strip() or _plain(name).startswith("unnamed") for name in names)
+    title = "; the first line must name the columns: remove a title above them" if 2 * unnamed > len(names) else ""
     return DataError(
         f"{where} has no column {usual}; {f'did you mean {meant}? ' if meant else ''}its columns are {_listed(names)}; "
-        f"say which it is with {python} (on the command line {options})"
+        f"say which it is with {python} (on the command line {options}){title}"
     )
 
 

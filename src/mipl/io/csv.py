@@ -135,7 +135,7 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
             kinds = dict.fromkeys(header, pa.string())
             table = pyarrow.csv.read_csv(pa.BufferReader(text), **_options(skip, header, sep, decimal, kinds))
         except (pa.ArrowException, UnicodeDecodeError) as error:
-            raise DataError(f"{where}: {first_line(error)}") from error
+            raise DataError(f"{where}: {_told(error)}") from error
     raw = from_table(table, where, columns, extra, top=skip + 1, text=True, decimal=decimal)
     raw.remarks += remarks
     return raw
@@ -182,9 +182,23 @@ def open_text(path: Path, columns: Columns, rows: int) -> tuple[Iterator[pa.Tabl
                     for i in range(0, batch.num_rows, rows):
                         yield pa.Table.from_batches([batch.slice(i, rows)])
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise DataError(f"{where}: {first_line(error)}; 'mipl check' names the place") from error
+            raise DataError(f"{where}: {_told(error)}; 'mipl check' names the place") from error
 
     return tables(), extra, {"top": skip + 1, "text": True, "decimal": decimal}
+
+
+def _told(error: BaseException) -> str:
+    """An error of Arrow's reader; one that is about the number of cells in the words of a spreadsheet."""
+    text = first_line(error)
+    found = re.match(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+): ?(.*)", text)
+    if found is None:
+        return text
+    line, wanted, got, row = found.groups()
+    place = "a line" if line is None else f"line {line}"
+    return (
+        f"{place} has {got} cells where there are {wanted} columns: {row[:100]!r}; complete the line, put a cell that "
+        "contains the separator into quotes, or close a quote"
+    )
 
 
 def read_rows(data: bytes, where: str, columns: Columns) -> tuple[list[str], list[dict[str, str]]]:

@@ -82,7 +82,13 @@ def from_long(
         feature_names=features.names,
         lines=None if lines is None else lines[rows],
         roles=Roles(
-            bag, roles["candidates"], roles["label"], roles["instance_id"], features.columns, features.left_out
+            bag,
+            roles["candidates"],
+            roles["label"],
+            roles["instance_id"],
+            features.columns,
+            features.left_out,
+            features.in_lists,
         ),
     )
     if features.texts:
@@ -260,6 +266,7 @@ class _Features:
         self.left_out: dict[str, str] = {}
         self.texts: dict[tuple[int, int], str] = {}
         self.shape: tuple[int, ...] | None = None
+        self.in_lists: int | None = None
         self.names: tuple[str, ...] | None
         taken = {name for name in roles.values() if name is not None}
         taken |= {name for name in ("instance_label", "group") if name in table.column_names}
@@ -318,7 +325,7 @@ class _Features:
         self.values, self.shape, self.names = vectors(
             whole(table, name), lambda i: f"{where}: row {i}, column {name!r}"
         )
-        self.columns = (name,)
+        self.columns, self.in_lists = (name,), self.values.shape[1]
 
 
 def _are_numbered(names: list[str]) -> bool:

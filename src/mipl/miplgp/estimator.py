@@ -10,21 +10,20 @@ from gpytorch.kernels import Kernel
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from mipl.baggp.sources import InFiles, InMemory
+from mipl.baggp.sources import InFiles, InMemory, Training
 from mipl.bags import Bags
-from mipl.candidates import augment_candidates
 from mipl.cluster_classifier import ClusterClassifier
-from mipl.compute import limit_torch, seed_of, torch_device
+from mipl.compute import in_own_thread, limit_torch, seed_of, torch_device
 from mipl.errors import DataError, ParameterError
 from mipl.gp.kernels import is_scaled_matern, scaled_matern
 from mipl.gp.matern import NUS
 from mipl.gp.posterior import Posterior, PosteriorState
 from mipl.miplgp.convergence import warn_of_residuals
 from mipl.miplgp.disambiguation import DISAMBIGUATIONS
-from mipl.miplgp.in_blocks import learn_in_blocks
-from mipl.miplgp.learning import ArrayLearner, Learned, learn
+from mipl.miplgp.in_blocks import BlockLearner, place_for
+from mipl.miplgp.learning import ArrayLearner, Learner, learn
 from mipl.miplgp.presets import paper_settings
-from mipl.miplgp.processes import build_engine, engine_for
+from mipl.miplgp.processes import augmented, build_engine, engine_for
 from mipl.miplgp.sampling import sampled_probabilities
 from mipl.streams import BagStream
 from mipl.supervision import warn_sets_only
@@ -320,21 +319,17 @@ class MIPLGP(ClusterClassifier):
         self._fit_bags(bags, candidates, sample_weight)
 
     def _fit_bags(self, bags: Bags, candidates: NDArray[np.bool_], sample_weight: NDArray[np.float64] | None) -> None:
-        mask, engine, self.seed_ = (
-            self._augmented(candidates),
-            engine_for(self, bags.instances),
-            seed_of(self.random_state),
-        )
+        mask, engine = augmented(self, candidates), engine_for(self, bags.instances)
         if engine == "low-rank":
-            learned = learn_in_blocks(self, InMemory(bags), mask, sample_weight, self.seed_, self._client, _ONE_THREAD)
-        elif self._client is not None:
+            self._fit_in_blocks(InMemory(bags), mask, sample_weight, keep_rows=True)
+            return
+        if self._client is not None:
             raise ParameterError(f'engine="{engine}" cannot be fitted on a cluster; {_IN_BLOCKS}')
-        else:
-            weights = None if sample_weight is None else bags.spread(sample_weight)
-            with limit_torch(one_thread=bags.n_instances <= _ONE_THREAD):
-                processes = build_engine(self, engine, bags, mask.shape[1], self.seed_, weights)
-                learned = learn(ArrayLearner(processes, bags, mask, self.disambiguation, self.alpha_eps), self)
-        self._keep(engine, learned)
+        weights = None if sample_weight is None else bags.spread(sample_weight)
+        self.seed_ = seed_of(self.random_state)
+        with limit_torch(one_thread=bags.n_instances <= _ONE_THREAD):
+            processes = build_engine(self, engine, bags, mask.shape[1], self.seed_, weights)
+            self._learn(engine, ArrayLearner(processes, bags, mask, self.disambiguation, self.alpha_eps))
 
     def _fit_stream(self, bags: BagStream) -> None:
         if not self.fits_in_blocks:
@@ -345,34 +340,46 @@ class MIPLGP(ClusterClassifier):
         supervision = bags.supervision()
         if supervision.weights is not None:
             warn_sets_only(self.name, stacklevel=self._fit_depth)
-        mask, self.seed_ = self._augmented(supervision.candidates), seed_of(self.random_state)
-        self._keep("low-rank", learn_in_blocks(self, InFiles(bags), mask, None, self.seed_, self._client, _ONE_THREAD))
+        self._fit_in_blocks(InFiles(bags), augmented(self, supervision.candidates), None, keep_rows=False)
 
     @property
     def fits_in_blocks(self) -> bool:
         """Whether bags may be in files or on a cluster: with the low-rank engine."""
         return self.engine in ("low-rank", "auto")
 
-    def _augmented(self, candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The candidates (m, C), after a look at whether the parameters go together."""
-        if self.disambiguation == "bag" and not self.augment:
-            raise ParameterError('disambiguation="bag" needs the negative class; pass augment=True')
-        if self.engine == "subset" and self.disambiguation in ("softmax", "bag"):
-            raise ParameterError(f'engine="subset" has no posterior for {self.disambiguation!r}; use engine="exact"')
-        return augment_candidates(candidates) if self.augment else candidates
+    def _fit_in_blocks(
+        self,
+        training: Training,
+        mask: NDArray[np.bool_],
+        sample_weight: NDArray[np.float64] | None,
+        *,
+        keep_rows: bool,
+    ) -> None:
+        seed = seed_of(self.random_state)
+        with place_for(self, training, self._client, _ONE_THREAD) as place:
 
-    # ---------------------------------------------------------------- what is kept, and prediction
+            def fit() -> None:
+                self._learn("low-rank", BlockLearner(self, training, mask, sample_weight, seed, place, keep_rows))
 
-    def _keep(self, engine: str, learned: Learned) -> None:
-        found, steps, self.weights_ = learned
+            in_own_thread(fit, place.stop)
+        self.seed_ = seed
+
+    def _learn(self, engine: str, learner: Learner) -> None:
+        """Train the processes and disambiguate the candidates in turn, then condition them for prediction."""
+        found, steps = learn(learner, self)
         residuals = [step.residual for step in steps]
         warn_of_residuals(self, residuals, found.residual)
         self.engine_ = engine
+        self._keep(found.posterior)
+        self.weights_ = learner.weights()
         self.loss_curve_ = np.array([step.loss for step in steps])
         self.cg_iterations_ = np.array([*(step.iterations for step in steps), found.iterations])
         self.cg_residuals_ = np.array([*residuals, found.residual])
         self.n_iter_ = len(steps)
-        posterior = found.posterior
+
+    # ---------------------------------------------------------------- what is kept, and prediction
+
+    def _keep(self, posterior: Posterior) -> None:
         for name, value in posterior.state._asdict().items():
             setattr(self, f"{name}_", value)
         if is_scaled_matern(posterior.kernel):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,21 +20,19 @@ from mipl.baggp.blocks import Block, Blocks, Place, divide
 from mipl.baggp.on_dask import OnDask
 from mipl.baggp.places import Local
 from mipl.baggp.scratch import Scratch
-from mipl.baggp.sources import InMemory, Source, Training, ready
+from mipl.baggp.sources import Source, Training, ready
 from mipl.candidates import uniform_weights
-from mipl.compute import in_own_thread, torch_device
+from mipl.compute import torch_device
 from mipl.gp.dirichlet import dirichlet_targets
 from mipl.gp.exact import Conditioned
 from mipl.gp.low_rank import LowRankEngine, LowRankEvidence, landmark_distances
 from mipl.gp.low_rank_sums import Present, RowBlock, RowSum, posterior_means
 from mipl.gp.shared_noise import NoiseLevels, RowGroup, noise_levels, row_groups
 from mipl.miplgp.disambiguation import DISAMBIGUATIONS, Segments
-from mipl.miplgp.learning import Learned, Step, learn
-from mipl.miplgp.learning import Settings as LearningSettings
-from mipl.miplgp.processes import Settings as EngineSettings
-from mipl.miplgp.processes import start_kernel
+from mipl.miplgp.learning import Step
+from mipl.miplgp.processes import Settings, start_kernel
 
-__all__ = ["BlockLearner", "learn_in_blocks"]
+__all__ = ["BlockLearner", "place_for"]
 
 #: Instances above which landmarks and lengthscale come from a random sample of that many.
 SAMPLE_INSTANCES = 200_000
@@ -43,54 +41,17 @@ SAMPLE_INSTANCES = 200_000
 LEAST_INSTANCES, BLOCK_DISTANCES, N_BLOCKS = 4096, 1 << 23, 16
 
 
-class Settings(EngineSettings, LearningSettings, Protocol):
-    """The parameters of `mipl.MIPLGP` that are used here."""
+def place_for(settings: Settings, training: Training, client: Any, one_thread: int) -> Local | OnDask:
+    """Where the blocks of a fit are: on the client's cluster, or in this process.
 
-
-def learn_in_blocks(
-    settings: Settings,
-    training: Training,
-    candidates: NDArray[np.bool_],
-    sample_weight: NDArray[np.float64] | None,
-    seed: int,
-    client: Any,
-    one_thread: int,
-) -> Learned:
-    """Learn on the client's cluster, or in this process.
-
-    Distances that are larger than `memory_budget` lie in a scratch file.
-
-    Parameters
-    ----------
-    settings : MIPLGP
-        The parameters.
-    training : Training
-        The bags. Weights and noises of all instances are kept if they are in memory.
-    candidates : (m, C) bool
-        Their candidates.
-    sample_weight : (m,) array or None
-        How often each bag counts; None for once.
-    seed : int
-        Seed of the sample, the landmarks and the lengthscale.
-    client : distributed.Client or None
-        Of the cluster; None for this process.
-    one_thread : int
-        Up to this many instances there is one thread.
+    Distances that are larger than `memory_budget` lie in a scratch file. Up to `one_thread` instances there is one
+    thread.
     """
-    place: Local | OnDask
     if client is not None:
-        place = OnDask(client)
-    else:
-        needed = 4.0 * settings.n_landmarks * training.n_instances
-        n_threads = 1 if training.n_instances <= one_thread else torch.get_num_threads()
-        place = Local(n_threads, Scratch() if needed > settings.memory_budget else None)
-
-    def fit() -> Learned:
-        keep_rows = isinstance(training, InMemory)
-        return learn(BlockLearner(settings, training, candidates, sample_weight, seed, place, keep_rows), settings)
-
-    with place:
-        return in_own_thread(fit, place.stop)
+        return OnDask(client)
+    n_threads = 1 if training.n_instances <= one_thread else torch.get_num_threads()
+    needed = 4.0 * settings.n_landmarks * training.n_instances
+    return Local(n_threads, Scratch() if needed > settings.memory_budget else None)
 
 
 class _Weights(NamedTuple):

@@ -60,11 +60,10 @@ class Learner(Protocol):
 
 
 class Learned(NamedTuple):
-    """What `learn` found: the posterior, the step of each iteration, and the last weights (n, C), if they are kept."""
+    """What `learn` found: the posterior, and the step of each iteration."""
 
     conditioned: Conditioned
     steps: list[Step]
-    weights: NDArray[np.float64] | None
 
 
 def learn(learner: Learner, settings: Settings) -> Learned:
@@ -80,7 +79,7 @@ def learn(learner: Learner, settings: Settings) -> Learned:
         last = [step.loss for step in steps[-_PATIENCE:]]
         if settings.tol > 0 and len(steps) > _PATIENCE and np.ptp(last) < settings.tol * abs(last[-1]):
             break
-    return Learned(learner.condition(), steps, learner.weights())
+    return Learned(learner.condition(), steps)
 
 
 class ArrayLearner:

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.bags import Bags
+from mipl.candidates import augment_candidates
 from mipl.compute import torch_device
-from mipl.errors import DataError
+from mipl.errors import DataError, ParameterError
 from mipl.gp.engine import Engine, choose_engine, exact_engine
 from mipl.gp.exact import ExactEngine
 from mipl.gp.kernels import scaled_matern
@@ -22,7 +23,7 @@ from mipl.gp.landmarks import median_distance
 from mipl.gp.subset import SubsetEngine
 from mipl.miplgp.learning_rows import learning_rows
 
-__all__ = ["Settings", "build_engine", "engine_for", "start_kernel"]
+__all__ = ["Settings", "augmented", "build_engine", "engine_for", "start_kernel"]
 
 #: Median distances from 1 / this to this are taken; GPyTorch's lengthscales are single-precision logarithms of e^x - 1.
 _FAR_APART = 1e20
@@ -33,6 +34,7 @@ class Settings(Protocol):
 
     name: str
     disambiguation: str
+    augment: bool
     alpha_eps: float
     engine: str
     n_landmarks: int
@@ -82,6 +84,15 @@ def engine_for(settings: Settings, X: NDArray[np.floating]) -> str:
     if settings.verbose:
         print(f"{settings.name}: the {name} engine for {len(X):,} instances", file=sys.stderr)
     return name
+
+
+def augmented(settings: Settings, candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The candidates (m, C), after a look at whether the parameters go together."""
+    if settings.disambiguation == "bag" and not settings.augment:
+        raise ParameterError('disambiguation="bag" needs the negative class; pass augment=True')
+    if settings.engine == "subset" and settings.disambiguation in ("softmax", "bag"):
+        raise ParameterError(f'engine="subset" has no posterior for {settings.disambiguation!r}; use engine="exact"')
+    return augment_candidates(candidates) if settings.augment else candidates
 
 
 def build_engine(

@@ -64,3 +64,17 @@ def test_a_line_of_text_sets_a_total_apart_and_nothing_else(rules, drawn):
     table = Table("t", ["name", "score"], [Row([Entry("a"), Entry(1)], rule=rule) for rule in rules])
     before_last = render(table, "text").rstrip().splitlines()[-2]
     assert (set(before_last) == {"-"}) == drawn
+
+
+def test_names_of_methods_act_on_no_terminal_page_or_spreadsheet():
+    names = ["=1+1", "\x1b[2J", "<script>", "two\nlines", r"\input{x}"]
+    table = Table("t", ["method", "@x"], [Row([Entry(name), Entry(-0.5)]) for name in names])
+    rows = list(csv.reader(io.StringIO(render(table, "csv"))))
+    assert rows[0] == ["method", "'@x"]
+    assert rows[1] == ["'=1+1", "-0.500"]
+    for form in ("text", "markdown", "latex", "csv"):
+        shown = render(table, form)
+        assert "\x1b" not in shown
+        assert "two\nlines" not in shown
+    assert "<" not in render(table, "markdown")
+    assert r"\input" not in render(table, "latex")

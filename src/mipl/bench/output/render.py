@@ -5,9 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from dataclasses import replace
 
 from mipl.bench.output.table import Entry, Table
 from mipl.errors import ParameterError
+from mipl.io.spreadsheets import escaped_cell
+from mipl.visible_text import visible
 
 __all__ = ["FORMATS", "render"]
 
@@ -25,7 +28,7 @@ def render(table: Table, form: str) -> str:
     """Write a table in one of `FORMATS`."""
     if form not in FORMATS:
         raise ParameterError(f"unknown format {form!r}; use one of {', '.join(FORMATS)}")
-    return FORMATS[form](table)
+    return FORMATS[form](replace(table, header=[visible(name) for name in table.header]))
 
 
 def _written(entry: Entry) -> str:
@@ -34,7 +37,7 @@ def _written(entry: Entry) -> str:
     if value is None:
         return "–"
     if isinstance(value, str):
-        return value
+        return visible(value)
     if isinstance(value, tuple):
         return "/".join(map(str, value))
     text = str(value) if isinstance(value, int) else f"{value:{entry.form}}"
@@ -61,7 +64,9 @@ def _markdown(table: Table) -> str:
     lines.append("|" + "|".join("---" if i < table.names else ":---:" for i in range(width)) + "|")
     for row in table.rows:
         cells = (
-            [f"*{_written(row.entries[0])}*", *[""] * (width - 1)] if row.is_heading else [cell(e) for e in row.entries]
+            [f"*{_escaped_for_markdown(_written(row.entries[0]))}*", *[""] * (width - 1)]
+            if row.is_heading
+            else [cell(e) for e in row.entries]
         )
         lines.append("| " + " | ".join(cells) + " |")
     notes = [f"{note}  " for note in _remarks(table, f"The best {table.best} is in bold.")]
@@ -132,15 +137,17 @@ def _csv(table: Table) -> str:
     """Write a table for programs: names in every row, markers and bold print left out."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(table.header)
+    writer.writerow(map(escaped_cell, table.header))
     for row in table.rows:
         if not row.is_heading:
-            writer.writerow(["" if e.value is None else _written(e).strip() for e in row.entries])
+            cells = ["" if e.value is None else _written(e).strip() for e in row.entries]
+            names = (isinstance(e.value, str) for e in row.entries)
+            writer.writerow([escaped_cell(c) if is_name else c for c, is_name in zip(cells, names, strict=True)])
     return out.getvalue()
 
 
 def _escaped_for_markdown(text: str) -> str:
-    return text.replace("|", r"\|").replace("*", r"\*")
+    return text.replace("|", r"\|").replace("*", r"\*").replace("<", "&lt;")
 
 
 def _escaped_for_latex(text: str) -> str:

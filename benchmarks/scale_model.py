@@ -21,6 +21,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -87,9 +88,15 @@ class Timed(Local):
         self.inside = self.fetched = 0.0
         self._working = False
 
-    def map(self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]) -> Column:
+    def map(
+        self,
+        function: Callable[..., Any],
+        columns: Sequence[Column],
+        shared: dict[str, Any],
+        each: Callable[[int], None] | None = None,
+    ) -> Column:
         """As `Local.map`."""
-        return self._noted(super().map, function, columns, shared, False)
+        return self._noted(partial(super().map, each=each), function, columns, shared, False)
 
     def total(self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]) -> Any:
         """As `Local.total`."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mipl.bench.execution import guardian
-from mipl.bench.execution.guardian import process_tree
+from mipl.bench.execution.guardian import is_running, process_tree
 from mipl.bench.execution.messages import MessageReader, StrayOutputError, send
 from mipl.bench.execution.tree_memory import TreeMemory
 from mipl.bench.store.records import Outcome
@@ -30,7 +30,7 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 _WATCH_SECONDS = 0.05
 #: Without a limit nothing is looked at while a cell runs.
 _LONGEST_PAUSE = 3600.0
-#: How long a process whose pipe has ended may take to end itself.
+#: How long a process whose pipe has ended may take to end itself, and one that was killed to be gone.
 _LAST_SECONDS = 5.0
 #: What is kept of the words of a process that died; Python's crash handler alone lists some 5,000 bytes of modules.
 _TAIL_BYTES = 16_000
@@ -213,14 +213,18 @@ class CellProcess:
         self._process = None
 
     def _kill(self) -> None:
-        """Kill the process and all that it started."""
+        """Kill the process and all that it started, and wait until they are gone."""
         if self._process is None or not self._has_group:
             return
         self._has_group = False  # its number may be another's from now on
-        if self._process.returncode is None:
-            for pid in process_tree(self._process.pid):
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
+        tree = process_tree(self._process.pid) if self._process.returncode is None else []
+        for pid in tree:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        # A signal is only sent: the memory of those that it kills is free when they are gone.
+        limit = time.monotonic() + _LAST_SECONDS
+        while any(map(is_running, tree)) and time.monotonic() < limit:
+            time.sleep(0.001)

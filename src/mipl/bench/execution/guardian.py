@@ -15,7 +15,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-__all__ = ["die_with_parent", "process_tree"]
+__all__ = ["die_with_parent", "is_running", "process_tree"]
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
@@ -48,13 +48,24 @@ def process_tree(pid: int) -> list[int]:
     return tree
 
 
+def is_running(pid: int) -> bool:
+    """Whether a process is there and more than an entry that waits for its parent; no where there is no /proc."""
+    return _stat_of(str(pid))[0] not in (b"Z", b"X", b"")
+
+
 def _parent_of(pid: str) -> int:
+    return int(_stat_of(pid)[1])
+
+
+def _stat_of(pid: str) -> tuple[bytes, bytes]:
+    """The state of a process and the number of its parent."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             # The name of the program, in parentheses, may hold anything.
-            return int(file.read().rpartition(b")")[2].split()[1])
-    except (OSError, IndexError, ValueError):  # it has just ended
-        return -1
+            state, parent = file.read().rpartition(b")")[2].split()[:2]
+    except (OSError, ValueError):  # it has just ended
+        return b"", b"-1"
+    return state, parent
 
 
 def _control(option: int, value: int) -> None:

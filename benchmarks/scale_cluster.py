@@ -81,7 +81,7 @@ class Moved(NamedTuple):
 def moved_per_step(client: Any, n: int, rank: int, q: int, bag_size: int = 10) -> Moved:
     """Take one step of the bag likelihood on random features of n instances, and count.
 
-    The first worker sends the parameters (R, q + 1) to each of the others that has bags. A sum is a number and a gradient
+    The first worker sends the parameters (R, q + 1) to each other one that has bags. A sum is a number and a gradient
     of that shape; those that the tree adds up on another worker travel to it, and the last ones, sixteen at most, go to
     the client. All are in double precision.
     """

@@ -138,6 +138,15 @@ def test_two_fits_at_once_do_not_meet(cluster: Cluster) -> None:
         assert_same_bits(found[seed], model(random_state=seed).fit(data(seed)))
 
 
+def test_large_parameters_of_a_single_task_are_those_of_its_step(cluster: Cluster) -> None:
+    place = OnDask(cluster.client)
+    for step in range(3):
+        (found,) = place.total(
+            lambda _, given: (given.sum(),), [Column.of([[0]])], {"given": torch.full((10**6,), step)}
+        )
+        assert found == step * 10**6
+
+
 @pytest.mark.parametrize("n_runs", [3, 20, 40])  # bundles for each worker, parts of groups of the tree, whole groups
 def test_sums_are_taken_in_the_same_order_as_in_this_process(cluster: Cluster, n_runs: int) -> None:
     rng = torch.Generator().manual_seed(0)

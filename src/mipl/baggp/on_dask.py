@@ -172,7 +172,7 @@ class OnDask:
             # Bags that are in memory here travel with the tasks, so that the scheduler can send them again.
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
             given: Any = shared
-            if _size(shared) > _SMALL and len(spans) > 1:
+            if _size(shared) > _SMALL:
                 given = self._client.submit(same, shared, key=(f"{name}-shared", 0), pure=False)
             found = self._client.map(work, [function] * len(spans), picks, *runs, shared=given, key=keys, pure=False)
         self._futures.update(found)

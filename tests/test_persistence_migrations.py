@@ -157,9 +157,16 @@ def test_a_tree_of_format_1_is_rewritten(old, new):
     assert old == before
 
 
-@pytest.mark.parametrize("tree", [tree for pair in TREES.values() for tree in pair])
-def test_a_tree_of_format_2_is_left_alone(tree):
-    assert migrate(tree, 2) is tree
+@pytest.mark.parametrize("tree", [new for _, new in TREES.values()])
+def test_a_whole_tree_of_format_2_is_left_as_it_is(tree):
+    assert migrate(tree, 2) == tree
+
+
+def test_what_a_class_was_given_later_is_filled_in_and_nothing_else_changes():
+    old = {"$": "estimator", "class": "mipl.baggp.estimator:BagGP", "state": {"cross_fit": 4, "candidate_noise": 0.1}}
+    state = migrate(old, 2)["state"]
+    assert state == {"cross_fit": 4, "candidate_noise": 0.1, "memory_budget": None, "verbose": False}
+    assert migrate({"$": "dict", "items": {"state": old}}, 2)["items"]["state"]["state"] == state
 
 
 @pytest.mark.parametrize("tree", [new for _, new in TREES.values()])

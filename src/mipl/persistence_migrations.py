@@ -5,11 +5,14 @@ arrays that the tree refers to stay as they are.
 
 Format 1 to 2: classes moved, a partial-label or multi-instance learner became the parameter `learner` of a wrapper
 where it had a class for bags of its own, and parameters took the names that they have in every method.
+
+Parameters and fitted attributes that a class was given later are filled in, in files of any format, with the value that
+does what the class did without them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 __all__ = ["migrate"]
@@ -68,12 +71,12 @@ _RENAMED: dict[str, dict[str, str]] = {
 
 #: Fitted attributes that format 1 did not have: class of format 2 -> {attribute: the one whose value it has}.
 _ADDED = {_MIPLGP: {"seed_": "random_state"}}  # random_state was an integer, and the seed
-#: Parameters that format 1 did not have, at the value that does what it did.
+#: Parameters that came later, at the value that does what was done without them.
 _NEW_PARAMETERS: dict[str, dict[str, Any]] = {
     _MIPLGP: {"sampling": "marginal", "engine": "exact", "n_landmarks": 500, "subset_size": 6000},
     _BAGGP: {"cross_fit": 0, "memory_budget": None, "candidate_noise": 0.0, "verbose": False},
 }
-#: Fitted attributes that format 1 did not have, likewise.
+#: Fitted attributes that came later, likewise.
 _NEW_ATTRIBUTES: dict[str, dict[str, Any]] = {
     _MIPLGP: {"engine_": "exact", "prior_root_": None, "landmarks_": None},
     # Nothing was cross-fitted, and the bags that the model was fitted on are not known to it.
@@ -100,26 +103,22 @@ def migrate(tree: Any, version: int) -> Any:
     version : int
         The format of the file.
     """
-    return _from_format_1(tree) if version < 2 else tree
+    return _rewritten(tree, _from_format_1 if version < 2 else _completed)
 
 
-def _from_format_1(node: Any) -> Any:
+def _rewritten(node: Any, estimator: Callable[[str, dict[str, Any]], dict[str, Any]]) -> Any:
+    """The tree with every estimator rewritten, from the leaves on, by a function of its class and its state."""
     if isinstance(node, list):
-        return [_from_format_1(v) for v in node]
+        return [_rewritten(v, estimator) for v in node]
     if not isinstance(node, dict):
         return node
     if node.get("$") == "dict":  # its keys are a user's words, not the format's
-        return {**node, "items": _values(node["items"])}
-    if node.get("$") == "estimator":
-        return _estimator(node["class"], _values(node["state"]))
-    return _values(node)
+        return {**node, "items": {key: _rewritten(value, estimator) for key, value in node["items"].items()}}
+    values = {key: _rewritten(value, estimator) for key, value in node.items()}
+    return estimator(node["class"], values["state"]) if node.get("$") == "estimator" else values
 
 
-def _values(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _from_format_1(value) for key, value in mapping.items()}
-
-
-def _estimator(path: str, state: dict[str, Any]) -> dict[str, Any]:
+def _from_format_1(path: str, state: dict[str, Any]) -> dict[str, Any]:
     if path in _WRAPPED:
         wrapper, learner = _WRAPPED[path]
         own = {k: v for k, v in state.items() if k in _WRAPPER_PARAMETERS[wrapper] or k.endswith("_")}
@@ -131,7 +130,14 @@ def _estimator(path: str, state: dict[str, Any]) -> dict[str, Any]:
 def _node(path: str, state: dict[str, Any]) -> dict[str, Any]:
     renamed = _RENAMED.get(path, {})
     new = {renamed.get(name, name): value for name, value in state.items()}
-    fitted = any(name.endswith("_") for name in new)
-    added = {name: new[source] for name, source in _ADDED.get(path, {}).items()} if fitted else {}
-    constant = _NEW_PARAMETERS.get(path, {}) | (_NEW_ATTRIBUTES.get(path, {}) if fitted else {})
-    return {"$": "estimator", "class": path, "state": {**new, **added, **constant}}
+    added = {name: new[source] for name, source in _ADDED.get(path, {}).items()} if _is_fitted(new) else {}
+    return _completed(path, {**new, **added})
+
+
+def _completed(path: str, state: dict[str, Any]) -> dict[str, Any]:
+    later = _NEW_PARAMETERS.get(path, {}) | (_NEW_ATTRIBUTES.get(path, {}) if _is_fitted(state) else {})
+    return {"$": "estimator", "class": path, "state": {**later, **state}}
+
+
+def _is_fitted(state: Mapping[str, Any]) -> bool:
+    return any(name.endswith("_") for name in state)

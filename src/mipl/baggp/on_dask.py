@@ -30,7 +30,7 @@ from mipl.baggp.constants import SUM_FAN_IN
 from mipl.clusters import check_versions, cluster_errors, gather, same
 from mipl.compute import limit_torch
 
-__all__ = ["OnDask"]
+__all__ = ["AT_CLIENT", "OnDask", "bundle_size"]
 
 #: Bytes of parameters up to which they go with every task: a fetch from another worker would take longer.
 _SMALL = 4096
@@ -138,19 +138,12 @@ class OnDask:
         remote = [column.runs for column in columns if column.runs and isinstance(column.runs[0], _Slot)]
         n_runs = len(columns[0].runs)
         if not remote:
-            size = self._bundle_size(n_runs)
+            with cluster_errors(self._client, _ADVICE):
+                size = bundle_size(n_runs, sum(int(n) for n in self._client.nthreads().values()))
             return [(start, min(start + size, n_runs)) for start in range(0, n_runs, size)]
         keys = [tuple(runs[r].bundle.key for runs in remote) for r in range(n_runs)]
         starts = [r for r in range(n_runs) if r == 0 or keys[r] != keys[r - 1]]
         return list(zip(starts, [*starts[1:], n_runs], strict=True))
-
-    def _bundle_size(self, n_runs: int) -> int:
-        """One bundle for each thread where there are few runs, else two or more of whole groups of the tree of sums."""
-        with cluster_errors(self._client, _ADVICE):
-            threads = max(1, sum(int(n) for n in self._client.nthreads().values()))
-        if n_runs <= AT_CLIENT:
-            return math.ceil(n_runs / max(threads, math.ceil(n_runs / SUM_FAN_IN)))
-        return max(size for size in (1, 2, 4, SUM_FAN_IN) if size == 1 or n_runs // size >= 2 * threads)
 
     def _submit(
         self,
@@ -194,6 +187,17 @@ class OnDask:
     def _check(self) -> None:
         if self._stopped.is_set():
             raise InterruptedError("the fit was stopped")
+
+
+def bundle_size(n_runs: int, threads: int) -> int:
+    """Runs of a bundle: one bundle per thread where there are few runs, else two or more of up to a group of the tree.
+
+    >>> [bundle_size(n_runs, 2) for n_runs in (3, 10, 20, 100)]
+    [2, 5, 4, 8]
+    """
+    if n_runs <= AT_CLIENT:
+        return math.ceil(n_runs / max(threads, math.ceil(n_runs / SUM_FAN_IN), 1))
+    return max(size for size in (1, 2, 4, SUM_FAN_IN) if size == 1 or n_runs // size >= 2 * threads)
 
 
 class _Slot(NamedTuple):

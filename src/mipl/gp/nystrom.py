@@ -99,9 +99,9 @@ def principal_map(landmarks: Tensor, counts: Tensor, lengthscale: float, rank: i
     K = LandmarkKernel(Z, lengthscale)(Z)
     K.diagonal().fill_(1.0 + _JITTER)
     L = torch.linalg.cholesky(K)
-    # Single precision suffices to choose a subspace, in half the time. Where all features are kept it is a basis near
-    # the principal one, in which little is lost when features are rotated in single precision.
-    weighted = (L.T * counts.sqrt()).float()
+    # The precision of the landmarks suffices to choose a subspace: single takes half the time of double. Where all
+    # features are kept, it is a basis near the principal one: little is lost when features are rotated to that.
+    weighted = (L.T * counts.sqrt()).to(landmarks.dtype)
     leading = torch.linalg.eigh(weighted @ weighted.T).eigenvectors[:, -rank:].double()
     T = torch.linalg.solve_triangular(L.T, leading, upper=True)
     return KernelMap(LandmarkKernel(landmarks, lengthscale), T.to(landmarks.dtype).contiguous())

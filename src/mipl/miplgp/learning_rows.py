@@ -33,7 +33,7 @@ def learning_rows(
     Examples
     --------
     >>> learning_rows(np.arange(9.0)[:, None], seed=0, n_rows=4, neighbourhood=3)
-    array([0, 1, 2, 3, 4])
+    array([3, 4, 5, 6, 7, 8])
     """
     if len(X) <= n_rows:
         return np.arange(len(X))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -12,9 +12,12 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from mipl.baggp.blocks import Block, Blocks, Column, divide
-from mipl.baggp.constants import SUM_FAN_IN
 from mipl.baggp.likelihood import LabelPrior, likelihood_statistics
 from mipl.baggp.on_dask import OnDask
+
+#: Dask has workers give memory back to the system as soon as it is free and take it again in the next task, which
+#: costs up to a fourth of the time. These let them keep a gigabyte, see docs/scale.md.
+MALLOC = {"MALLOC_TRIM_THRESHOLD_": 2**30, "MALLOC_MMAP_THRESHOLD_": 2**25}
 
 
 @contextmanager
@@ -36,7 +39,9 @@ def workers(n: int) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    with dask.config.set({"distributed.scheduler.active-memory-manager.start": False}):
+    settings = {"distributed.scheduler.active-memory-manager.start": False}
+    settings |= {f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in MALLOC.items()}
+    with dask.config.set(settings):
         cluster = LocalCluster(
             n_workers=n, threads_per_worker=1, dashboard_address=":0", memory_limit=0, host="127.0.0.1"
         )
@@ -76,8 +81,8 @@ class Moved(NamedTuple):
 def moved_per_step(client: Any, n: int, rank: int, q: int, bag_size: int = 10) -> Moved:
     """Take one step of the bag likelihood on random features of n instances, and count.
 
-    A worker sends the parameters (R, q + 1) to each of the others that has bags, a sum is a number and a gradient of
-    that shape, and those sums that the tree adds up on another worker travel to it; the last ones, eight at most, go to
+    The first worker sends the parameters (R, q + 1) to each other one that has bags. A sum is a number and a gradient
+    of that shape; those that the tree adds up on another worker travel to it, and the last ones, sixteen at most, go to
     the client. All are in double precision.
     """
     m = n // bag_size
@@ -95,16 +100,21 @@ def moved_per_step(client: Any, n: int, rank: int, q: int, bag_size: int = 10) -
     blocks.total(likelihood_statistics, features, priors, **given)  # the first step brings the priors to the features
     before = _sent(client)
     place.kept.clear()  # from here on: the parameters, the sums of runs and the nodes of the tree
+    place.fetched.clear()
     blocks.total(likelihood_statistics, features, priors, **given)
     measured = _sent(client) - before
-    copies = [len(found) - 1 for found in client.who_has(place.kept).values()]
     number = rank * (q + 1) * 8
-    last = len(parts)  # the sums that come to the client
-    while last > SUM_FAN_IN:
-        last = -(-last // SUM_FAN_IN)
-    formula = (sum(copies) + last) * number
-    words = f"{sum(copies)} copies of (R, q + 1) between workers and {last} to the client, of {number:,} bytes each"
-    return Moved(measured, formula, words)
+    held = dict(zip([future.key for future in place.kept], client.gather(place.kept), strict=True))
+    copies = {key: len(workers) - 1 for key, workers in client.who_has(place.kept).items()}
+    between = sum(copies[key] * _matrices(value) for key, value in held.items())
+    last = sum(_matrices(held[key]) for key in place.fetched)
+    words = f"{between} matrices (R, q + 1) between workers and {last} to the client, of {number:,} bytes each"
+    return Moved(measured, (between + last) * number, words)
+
+
+def _matrices(value: Any) -> int:
+    """How many parameters or sums there are in what a task returned."""
+    return 1 if isinstance(value, dict) else len(value)
 
 
 class _Recording(OnDask):
@@ -113,6 +123,11 @@ class _Recording(OnDask):
     def __init__(self, client: Any) -> None:
         super().__init__(_Keeping(client, self))
         self.kept: list[Any] = []
+        self.fetched: list[Any] = []
+
+    def _gather(self, futures: Sequence[Any]) -> list[Any]:
+        self.fetched += [future.key for future in futures]
+        return super()._gather(futures)
 
 
 class _Keeping:

@@ -35,7 +35,7 @@ from scale_tables import Table, markdown, put
 from mipl.baggp import estimator
 from mipl.baggp.blocks import Column
 from mipl.baggp.constants import RUN_INSTANCES, SUM_FAN_IN
-from mipl.baggp.on_dask import OnDask
+from mipl.baggp.on_dask import AT_CLIENT, OnDask, bundle_size
 from mipl.baggp.places import Local
 from mipl.baggp.sources import InFiles
 
@@ -163,7 +163,7 @@ def measure_fit(scan: Any, n: int, n_landmarks: int) -> tuple[dict[str, Step], f
     return steps, places[0].fetched / (n / BAG_SIZE), seconds - places[0].inside - spent, seconds
 
 
-def measure_overhead(client: Any, runs: int = 20, steps: int = 20) -> float:
+def measure_overhead(client: Any, runs: int = 400, steps: int = 10) -> float:
     """Seconds per task of steps that do nothing."""
     place = OnDask(client)
     column = Column.of([[0]] * runs)
@@ -171,17 +171,19 @@ def measure_overhead(client: Any, runs: int = 20, steps: int = 20) -> float:
     start = time.process_time()  # client and scheduler are this process, and what they do is done one by one
     for _ in range(steps):
         place.total(_nothing, [column], {})
-    return (time.process_time() - start) / (steps * _tasks(runs))
+    return (time.process_time() - start) / (steps * _tasks(runs, 1, True))
 
 
 def _nothing(_: int) -> tuple[torch.Tensor, ...]:
     return (torch.zeros(1),)
 
 
-def _tasks(runs: int) -> int:
-    """Tasks of a step that is summed: one per run, and the tree's."""
-    count, level = runs, runs
-    while level > SUM_FAN_IN:
+def _tasks(runs: int, n_workers: int, summed: bool) -> int:
+    """Tasks of a step: one per bundle of runs, and the tree's."""
+    size = bundle_size(runs, n_workers)
+    count = -(-runs // size)
+    level = count if size == SUM_FAN_IN else runs
+    while summed and level > AT_CLIENT:
         level = -(-level // SUM_FAN_IN)
         count += level
     return count
@@ -240,7 +242,7 @@ def simulate(n: float, n_workers: int, found: Constants, rng: np.random.Generato
     features = sum(found.steps[name].seconds for name in ("_block", "_rotate", "leave_out_factors"))
     for step in found.steps.values():
         per_run = step.seconds / step.calls * n / runs
-        tasks = _tasks(runs) if step.summed else runs
+        tasks = _tasks(runs, n_workers, step.summed)
         moved = step.bag_bytes / step.calls * m
         # Workers compute while the scheduler is busy with the tasks of others; the longer of the two counts.
         busy = tasks * found.per_task + moved / bandwidth

@@ -138,10 +138,26 @@ def test_two_fits_at_once_do_not_meet(cluster: Cluster) -> None:
         assert_same_bits(found[seed], model(random_state=seed).fit(data(seed)))
 
 
-def test_sums_are_taken_in_the_same_order_as_in_this_process(cluster: Cluster) -> None:
+def test_large_parameters_of_steps_with_one_task_each_do_not_meet() -> None:
+    from distributed import Client, LocalCluster
+
+    # A scheduler in this process knows how large tensors are, and would name large arguments by their parameter.
+    options = {"processes": False, "protocol": "tcp", "dashboard_address": ":0", "memory_limit": 0}
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, **options) as local,
+        Client(local, set_as_default=False) as client,
+    ):
+        place, column = OnDask(client), Column.of([[0]])
+        for k in (1, 2):
+            found = place.map(lambda _, given: float(given.sum()), [column], {"given": torch.ones(10**6) * k})
+            assert place.fetch(found) == [k * 1e6]
+
+
+@pytest.mark.parametrize("n_runs", [3, 20, 40])  # bundles for each worker, parts of groups of the tree, whole groups
+def test_sums_are_taken_in_the_same_order_as_in_this_process(cluster: Cluster, n_runs: int) -> None:
     rng = torch.Generator().manual_seed(0)
-    runs = [[torch.randn(3, generator=rng) * 10.0**k for _ in range(2)] for k in range(20)]
-    column, place = Column(runs, [[1, 0]] * 19 + [[1]]), OnDask(cluster.client)
+    runs = [[torch.randn(3, generator=rng) * 10.0 ** (k % 20) for _ in range(2)] for k in range(n_runs)]
+    column, place = Column(runs, [[1, 0]] * (n_runs - 1) + [[1]]), OnDask(cluster.client)
 
     def scaled(values: torch.Tensor, factor: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return (values * factor.sum(), values.double().exp())

@@ -155,11 +155,16 @@ class ForksAndRaises(Constant):
 
 
 class LeavesAnswerBehind(Constant):
-    """Leaves a process behind that answers for this cell while a later one runs: a perfect score."""
+    """Leaves a process behind that answers for this cell when a later one, which makes the file `gate`, has begun."""
+
+    def __init__(self, *, gate: str, **params) -> None:
+        super().__init__(**params)
+        self.gate = gate
 
     def _work(self):
         if os.fork() == 0:
-            time.sleep(1.0)  # the next cell has begun
+            while not os.path.exists(self.gate):
+                time.sleep(0.02)
             raise RuntimeError("late")
 
 

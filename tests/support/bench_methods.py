@@ -6,6 +6,7 @@ import ctypes
 import os
 import signal
 import stat
+import sys
 import time
 
 import numpy as np
@@ -186,6 +187,14 @@ class Answers(Constant):
             "names": np.array(["owl"] * m),
             "half": np.full(m, 0.5),
         }[self.answer]
+
+
+class ForgetsModules(Constant):
+    """Fails and leaves a process behind in which nothing can be imported any more."""
+
+    def _work(self):
+        sys.modules.clear()
+        raise RuntimeError("without modules")
 
 
 class NaNProbabilities(Tunable):

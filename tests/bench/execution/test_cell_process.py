@@ -70,6 +70,11 @@ def test_a_wrong_answer_is_a_failure_with_its_reason(outcome):
     assert outcome("NaNProbabilities").error == "ValueError: predict_proba gave NaN in row 1"
 
 
+def test_a_method_that_spoils_its_process_does_not_spoil_the_next_cell(outcome):
+    assert outcome("ForgetsModules").error
+    assert outcome("Constant", label="next").error == ""
+
+
 def test_errors_of_any_text_are_told(outcome):
     assert outcome("FailsWith", label="surrogate").error == "ValueError: cannot read owl\udcff.wav"
     assert outcome("FailsWith", label="").error == "UnspeakableError: an error without a text"

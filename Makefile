@@ -4,7 +4,7 @@ VENV   := .venv
 RUN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test slow hostile lint docs package bench clean
+.PHONY: demo test slow hostile lint docs package image bench clean
 
 demo: $(STAMP)  ## the main job on embedded data
 	$(RUN)/mipl demo
@@ -49,6 +49,12 @@ package: $(STAMP)  ## sdist and wheel in dist/, tried in an empty environment
 	$(PYTHON) -m venv build/package
 	build/package/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl
 	cd build/package && bin/python $(CURDIR)/.ci/smoke.py
+	build/package/bin/python -m pip install --quiet --no-deps --force-reinstall dist/*.tar.gz
+	cd build/package && bin/mipl --version
+
+image:  ## the Docker image, and the demo in it; needs a Docker daemon
+	docker build --tag mipl .
+	docker run --rm mipl
 
 # What things cost, in minutes each; those that read raw data run where MIPL_DATA is set.
 BENCHES := "bags" "bench_overhead" "pll scale solvers" "flagship_speed predict"

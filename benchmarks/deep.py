@@ -299,7 +299,10 @@ def results(store: Path) -> None:
     datasets, methods = {place.dataset for place in whole.done}, {place.method for place in whole.done}
     suite = whole.suite.select(datasets=datasets, methods=methods | {whole.suite.reference})
     found = Results(suite, records)
-    tables = [accuracy_table(found), *loss_tables(found), win_tie_loss_table(found), cpu_table(found)]
+    tables = [accuracy_table(found), *loss_tables(found)]
+    if any(place.method == suite.reference for place in found.done):
+        tables.append(win_tie_loss_table(found))
+    tables.append(cpu_table(found))
     before, rest = PAGE.read_text(encoding="utf-8").split(MARKS[0])
     after = rest.split(MARKS[1])[1]
     lines = [MARKS[0], "", *(render(table, "markdown").strip() + "\n" for table in tables), MARKS[1]]

@@ -6,11 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# No deadlines: a busy machine is not a counterexample. A long search: pytest --hypothesis-profile=thorough
-settings.register_profile("mipl", deadline=None)
-settings.register_profile("thorough", max_examples=3000, deadline=None)
+# No deadlines: a busy machine is not a counterexample. The same examples in every run: what fails, failed before, too.
+# A long search with examples that nobody has seen: pytest --hypothesis-profile=thorough
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("mipl", patient, derandomize=True)
+settings.register_profile("thorough", patient, max_examples=3000)
 settings.load_profile("mipl")
 
 

@@ -53,7 +53,7 @@ def one_after_the_other(posterior: NDArray[np.float64], alike: list[ClassSimilar
         tau[best] = 0
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(2, 12), st.integers(2, 4), st.integers(0, 1000))
 def test_the_order_is_that_of_the_formula_bag_by_bag(m: int, q: int, seed: int):
     posterior, alike = drawn(m, q, seed)

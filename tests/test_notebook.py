@@ -8,6 +8,7 @@ from queue import Empty
 from typing import Any
 
 import pytest
+from bench_runs import PATIENCE
 
 pytest.importorskip("ipykernel", reason="tests of notebooks need ipykernel")
 start_new_kernel = pytest.importorskip("jupyter_client.manager").start_new_kernel
@@ -15,7 +16,7 @@ start_new_kernel = pytest.importorskip("jupyter_client.manager").start_new_kerne
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    manager, client = start_new_kernel(kernel_name="python3")
+    manager, client = start_new_kernel(startup_timeout=PATIENCE, kernel_name="python3")
     yield client
     client.stop_channels()
     manager.shutdown_kernel(now=True)
@@ -26,7 +27,7 @@ def run(client: Any, code: str) -> list[dict[str, Any]]:
     ran, seen = client.execute(code), []
     while True:
         try:
-            message = client.get_iopub_msg(timeout=120)
+            message = client.get_iopub_msg(timeout=PATIENCE)
         except Empty as error:
             raise AssertionError(f"the kernel does not answer; it has shown {seen}") from error
         if message["parent_header"].get("msg_id") != ran:

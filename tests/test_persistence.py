@@ -326,7 +326,7 @@ plain = st.recursive(
 
 
 @given(value=plain)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_any_plain_value_is_encoded_exactly(value):
     arrays: dict = {}
     tree = json.loads(json.dumps(_encode(value, arrays, "x")))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from bench_runs import PATIENCE, wait_for_end
 
 import mipl
 from mipl.errors import DataError
@@ -100,7 +101,7 @@ def test_what_is_done_is_skipped_until_its_input_its_output_or_the_model_changes
 
 def test_a_run_that_was_killed_leaves_nothing_half_written_and_is_finished_by_the_next(folder: Path):
     words = ["predict", "m.mipl", "in", "--out", "out/", "--chunk", "100"]
-    killed = subprocess.run([sys.executable, "-c", KILLED, *words], cwd=folder, capture_output=True, timeout=300)
+    killed = subprocess.run([sys.executable, "-c", KILLED, *words], cwd=folder, capture_output=True, timeout=PATIENCE)
     assert killed.returncode == -signal.SIGKILL
     whole = predict(folder, "whole")
     answers = contents(folder / "whole")
@@ -109,7 +110,7 @@ def test_a_run_that_was_killed_leaves_nothing_half_written_and_is_finished_by_th
     assert len(half) == 1
     assert {name: found[name] for name in found if name not in half} == {name: answers[name] for name in NAMES[:2]}
     finished = subprocess.run(
-        [sys.executable, "-m", "mipl", *words], cwd=folder, capture_output=True, text=True, timeout=300, check=True
+        [sys.executable, "-m", "mipl", *words], cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=True
     )
     assert finished.stderr.count("unchanged, skipped") == 2
     assert "5 files, 2 of them kept from an earlier run" in finished.stderr
@@ -131,13 +132,8 @@ def test_the_processes_of_a_killed_run_end_with_it_and_two_give_the_answers_of_o
     workers = children(run.pid) if run.poll() is None else []
     run.kill()
     run.wait()
-    for _ in range(600):
-        if not any(Path(f"/proc/{worker}").exists() for worker in workers):
-            break
-        time.sleep(0.1)
-    else:
-        raise AssertionError(f"the processes {workers} go on without their parent")
-    subprocess.run(words, cwd=folder, check=True, capture_output=True, timeout=300)
+    wait_for_end(workers, f"the processes {workers} go on without their parent")
+    subprocess.run(words, cwd=folder, check=True, capture_output=True, timeout=PATIENCE)
     predict(folder, "one")
     assert contents(folder / "out") == contents(folder / "one")
 
@@ -159,7 +155,7 @@ def test_answers_never_take_the_place_of_their_input_or_of_each_other(folder: Pa
 
 def test_the_command_line_tells_what_it_did_as_json(folder: Path):
     words = [sys.executable, "-m", "mipl", "predict", "m.mipl", "in", "--out", "out/", "--json"]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True, timeout=300)
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True, timeout=PATIENCE)
     found = json.loads(done.stdout)
     assert [each["bags"] for each in found] == [30] * N_FILES
     assert os.path.samefile(folder / found[0]["output"], folder / "out" / "early" / "0.parquet")

@@ -53,7 +53,7 @@ def test_targets_are_found_in_code_and_not_in_prose():
 
 def test_workflows_run_the_make_targets_of_a_release():
     called = {path.stem: made(path.read_text(encoding="utf-8")) for path in WORKFLOWS}
-    assert {"lint", "test", "test-lowest", "docs", "package"} <= called["test"]
+    assert {"lint", "test", "test-lowest", "docs", "package", "image"} <= called["test"]
     assert {"test", "package"} <= called["release"]
     for path in WORKFLOWS:
         for name, job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].items():

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from bench_runs import environment
+from bench_runs import PATIENCE, environment, heed_interrupts
 
 STARTS = (
     "import sys; sys.argv = ['mipl', *{words!r}]; from mipl.__main__ import main; print('here', flush=True); main()"
@@ -25,12 +25,12 @@ def test_a_signal_in_the_first_second_ends_the_program_with_one_line(tmp_path, s
         stderr=subprocess.PIPE,
         env=environment(),
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=heed_interrupts,
     ) as started:
         assert started.stdout.readline() == "here\n"
         time.sleep(delay)
         started.send_signal(signum)
-        _, told = started.communicate(timeout=120)
+        _, told = started.communicate(timeout=PATIENCE)
     assert (started.returncode, len(told.splitlines())) == (code, 1), told
     assert "stopped" in told
 
@@ -50,6 +50,8 @@ if sys.argv[1] == "outside":
     os.kill(os.getpid(), signal.SIGTERM)
 try:
     with stoppable():
+        if sys.argv[1] == "import":
+            import swallows
         if sys.argv[1] == "destructor":
             Cell()
             print("forgotten")
@@ -62,6 +64,16 @@ except Stopped as stop:
 """
 
 
+#: As compiled modules do whose own import fails for any reason.
+SWALLOWS = """
+import os, signal
+try:
+    os.kill(os.getpid(), signal.SIGTERM)
+except BaseException as error:
+    raise ImportError("cannot be imported") from error
+"""
+
+
 @pytest.mark.parametrize(
     ("case", "printed", "told", "code"),
     [
@@ -69,8 +81,12 @@ except Stopped as stop:
         ("twice", "", "mipl: stopped\n", 130),
         ("outside", "", "mipl: stopped\n", 143),
         ("destructor", "", "mipl: stopped\n", 143),
+        ("import", "", "mipl: stopped\n", 143),
     ],
 )
-def test_a_command_can_tidy_up_once_and_no_signal_is_forgotten(case, printed, told, code):
-    done = subprocess.run([sys.executable, "-c", PROGRAM, case], capture_output=True, text=True, env=environment())
+def test_a_command_can_tidy_up_once_and_no_signal_is_forgotten(tmp_path, case, printed, told, code):
+    (tmp_path / "swallows.py").write_text(SWALLOWS)
+    words = [sys.executable, "-c", PROGRAM, case]
+    ways = {"env": environment(), "cwd": tmp_path, "preexec_fn": heed_interrupts}
+    done = subprocess.run(words, capture_output=True, text=True, **ways)
     assert (done.stdout, done.stderr, done.returncode) == (printed, told, code)

@@ -48,7 +48,7 @@ def catch_signals() -> None:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Let a signal raise `Stopped` in this block; a second one ends the process at once."""
+    """Let a signal raise `Stopped` in this block; a second one, or one in the midst of an import, ends it at once."""
     global _raises
     _raises = True
     try:
@@ -59,10 +59,19 @@ def stoppable() -> Iterator[None]:
 
 def _stop(signum: int, frame: FrameType | None) -> None:
     global _raises
-    if not _raises:
+    if not _raises or _imports(frame):
         _end(signum)
     _raises = False
     raise Stopped(signum)
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Whether a module is being imported: there libraries turn what is raised into errors of their own."""
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _end(signum: int) -> None:

@@ -25,6 +25,7 @@ from mipl.progress import Phases
 
 pytest.importorskip("distributed")
 
+from bench_runs import PATIENCE
 from dask_cluster import Cluster, few_steps
 from distributed import wait
 
@@ -81,7 +82,7 @@ def test_a_fit_to_files_on_a_cluster_is_the_fit_in_memory(cluster: Cluster, tmp_
     loaded = mipl.load_model(outside.save(tmp_path / "m.mipl"))
     np.testing.assert_array_equal(loaded.predict_proba(ds), inside.predict_proba(ds))
     # Nothing of the fit is left behind.
-    limit = time.monotonic() + 60
+    limit = time.monotonic() + PATIENCE
     while any(cluster.client.has_what().values()) and time.monotonic() < limit:
         time.sleep(0.1)
     assert not any(cluster.client.has_what().values())
@@ -222,7 +223,7 @@ def test_a_cluster_that_falls_apart_says_what_is_wrong(tmp_path: Path, monkeypat
             place.fetch(column)
         with pytest.raises(UnavailableError, match=rf"the Dask scheduler at {cluster.address} has gone"):
             model().fit(data(), client=cluster.client)
-        assert time.monotonic() - start < 60
+        assert time.monotonic() - start < 200  # it has not waited for workers
     finally:
         cluster.close()
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from baggp_blocks import blocks_of, make_block
+from bench_runs import PATIENCE
 
 import mipl
 from mipl.baggp import blocks as blocks_module
@@ -105,7 +106,7 @@ def test_runs_are_divided_by_fold_and_every_bag_is_in_one_block() -> None:
 
 def test_tasks_are_shared_out_among_threads_and_each_computes_by_itself() -> None:
     blocks = blocks_of(make_block([3, 4]), make_block([2, 5]))
-    meeting = threading.Barrier(2, timeout=60)
+    meeting = threading.Barrier(2, timeout=PATIENCE)
 
     def task(place: Local) -> float:
         meeting.wait()  # two tasks at a time, or none ever

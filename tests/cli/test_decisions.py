@@ -48,6 +48,17 @@ def test_a_bag_with_no_right_candidate_is_left_out_and_said_to_be(run, two, rows
     assert "none of their candidates is right" in (tmp_path / "p.html").read_text()
 
 
+def test_a_decision_for_a_label_that_was_no_candidate_is_taken_and_said(run, two, rows, tmp_path):
+    ds = mipl.load(tmp_path / "two.csv")
+    mipl.MIPLDataset(ds.bags, [{"ant"}, *[{"ant", "bee"}] * 11], bag_ids=ds.bag_ids).save(tmp_path / "two.csv")
+    decide(tmp_path, "b0,bee", "b1,bee")
+    told = run("resolve", "two.csv", "-m", "PL-kNN", "--decisions", "d.csv", "--out", "labels.csv").stderr
+    assert "warning: not among the candidates of their bags: 'bee' (bag 'b0')\n" in told
+    assert rows("labels.csv")[0]["label"] == "bee"
+    quiet = run("fit", "two.csv", "-m", "PL-kNN", "--decisions", "d.csv", "--out", "m.mipl", "--quiet").stderr
+    assert quiet == ""
+
+
 def test_decisions_about_other_data_are_an_error(run, two, tmp_path):
     decide(tmp_path, "x9,ant")
     told = run("fit", "two.csv", "--decisions", "d.csv", "--out", "m.mipl", code=2).stderr

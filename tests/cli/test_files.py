@@ -152,3 +152,15 @@ def test_candidates_that_were_not_separated_are_told_of_where_they_are_used(run,
     assert (
         "looks like" not in run("fit", "birds.csv", "--candidates-sep", ",", "-m", "PL-kNN", "--out", "m.mipl").stderr
     )
+
+
+@pytest.mark.parametrize("words", [("resolve",), ("fit", "--out", "m.mipl")])
+def test_labels_that_are_numbers_beside_names_are_told_of_where_they_are_used(run, tmp_path, words):
+    rows = [("a", ["owl", "wren"], 0), ("b", ["owl", "tit"], 1), ("c", ["wren", "tit"], 2), ("d", ["owl", "wren"], 0)]
+    frame = pd.DataFrame(rows, columns=["bag_id", "candidates", "label"])
+    frame.assign(x=[1.0, 2.0, 3.0, 1.5]).to_parquet(tmp_path / "x.parquet")
+    told = run(*words, "x.parquet", "-m", "PL-kNN", "-p", "n_neighbors=1").stderr
+    positions = "0 for 'owl', 1 for 'tit', 2 for 'wren'"
+    assert f"the labels are numbers, and are taken for the positions of the sorted classes: {positions}\n" in told
+    frame.assign(x=[1.0, 2.0, 3.0, 1.5], label=["owl", "tit", "wren", "owl"]).to_parquet(tmp_path / "x.parquet")
+    assert "numbers" not in run(*words, "x.parquet", "-m", "PL-kNN", "-p", "n_neighbors=1").stderr

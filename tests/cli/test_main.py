@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from bench_runs import PATIENCE, heed_interrupts
 from evidence_model import EvidenceModel
 from sklearn.exceptions import NotFittedError
 
@@ -116,17 +117,18 @@ def test_a_signal_to_the_program_ends_it_with_code_130(tmp_path):
         "import sys, time, mipl.loading\n"
         "def wait(*_):\n"
         "    print('waiting', flush=True)\n"
-        "    time.sleep(60)\n"
+        "    time.sleep(600)\n"
         "mipl.loading.load_with_ids = wait\n"
         "sys.argv = ['mipl', 'resolve', 'digits']\n"
         "from mipl.cli import main\n"
         "main()\n"
     )
     words = [sys.executable, "-c", program]
-    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as started:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, cwd=tmp_path, preexec_fn=heed_interrupts, **pipes) as started:
         assert started.stdout.readline() == "waiting\n"
         started.send_signal(signal.SIGINT)
-        _, told = started.communicate(timeout=60)
+        _, told = started.communicate(timeout=PATIENCE)
     assert (started.returncode, told) == (130, "mipl: stopped\n")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
@@ -54,7 +54,6 @@ def test_dealing_uses_every_card_equally_often_and_none_twice_in_a_hand(pool: in
 # ---------------------------------------------------------------- the layout
 
 
-@settings(deadline=None)
 @given(
     per_class=st.integers(1, 30),
     q=st.integers(2, 6),

@@ -148,7 +148,7 @@ def test_a_pipe_gets_the_bytes_and_stays_a_pipe(tmp_path: Path):
     reader = threading.Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
     reader.start()
     save(pipe)
-    reader.join(timeout=30)
+    reader.join(timeout=300)
     assert read == ["new"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert list(tmp_path.iterdir()) == [pipe]

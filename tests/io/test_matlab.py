@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.io import loadmat, savemat
@@ -38,7 +38,6 @@ def written(compressed: bool = True, **variables) -> bytes:
 
 
 @given(x=numbers, cells=st.lists(numbers, min_size=1, max_size=4), text=texts, compressed=st.booleans())
-@settings(deadline=None)
 def test_everything_is_as_scipy_reads_it(x, cells, text, compressed):
     column = np.empty((len(cells), 1), dtype=object)
     column[:, 0] = cells

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from bench_runs import PATIENCE
 from report_pages import made_up
 from typer.testing import CliRunner
 
@@ -72,11 +73,14 @@ class Browser:
         target = self.downloads / "decisions.csv"
         target.unlink(missing_ok=True)
         self.one("[data-action=export]").click()
-        for _ in range(100):
-            if target.exists() and target.stat().st_size:
-                return target
+        self.wait_for(lambda: target.exists() and target.stat().st_size)
+        return target
+
+    def wait_for(self, condition: Callable[[], object]) -> None:
+        limit = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < limit
             time.sleep(0.05)
-        raise AssertionError("nothing was downloaded")
 
 
 @pytest.fixture(scope="module")
@@ -101,11 +105,11 @@ def test_a_page_of_digits_sorts_and_filters_and_its_decisions_find_their_way_bac
     browser.open(found.report(tmp_path / "page.html"))
     ids = found.bag_ids.astype(str)
     assert browser.shown() == ids[np.argsort(found.margin, kind="stable")[:20]].tolist()
-    drawn = browser.driver.execute_async_script(
-        "const done = arguments[0]; setTimeout(() => done([...document.querySelectorAll('canvas')].every(c =>"
-        " new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size > 3)), 300)"
+    drawn = (
+        "return [...document.querySelectorAll('canvas')].every(c =>"
+        " new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size > 3)"
     )
-    assert drawn
+    browser.wait_for(lambda: browser.driver.execute_script(drawn))
 
     browser.choose("order", "id")
     assert browser.shown() == sorted(ids.tolist(), key=int)[:20]
@@ -155,12 +159,12 @@ def test_the_keyboard_decides_and_a_decision_survives_a_reload(browser, tmp_path
     other = dict(zip(found.bag_ids.tolist(), found.second_label.tolist(), strict=True))
     wanted = {first: label[first], second: other[second], third: None}
     assert read_decisions(browser.exported()) == wanted
-    for _ in range(20):  # Chromium hands what a page stored to the next one a moment later
+
+    def reopened() -> bool:
         browser.open(page)
-        if "3 decided" in browser.one("[data-out=status]").text:
-            break
-        time.sleep(0.2)
-    assert "3 decided" in browser.one("[data-out=status]").text
+        return "3 decided" in browser.one("[data-out=status]").text
+
+    browser.wait_for(reopened)  # Chromium hands what a page stored to the next one a moment later
     browser.choose("state", "decided")
     assert browser.shown() == [first, second, third]
     browser.choose("state", "open")

@@ -6,6 +6,7 @@ import ctypes
 import os
 import signal
 import stat
+import sys
 import time
 
 import numpy as np
@@ -155,11 +156,16 @@ class ForksAndRaises(Constant):
 
 
 class LeavesAnswerBehind(Constant):
-    """Leaves a process behind that answers for this cell while a later one runs: a perfect score."""
+    """Leaves a process behind that answers for this cell when a later one, which makes the file `gate`, has begun."""
+
+    def __init__(self, *, gate: str, **params) -> None:
+        super().__init__(**params)
+        self.gate = gate
 
     def _work(self):
         if os.fork() == 0:
-            time.sleep(1.0)  # the next cell has begun
+            while not os.path.exists(self.gate):
+                time.sleep(0.02)
             raise RuntimeError("late")
 
 
@@ -181,6 +187,14 @@ class Answers(Constant):
             "names": np.array(["owl"] * m),
             "half": np.full(m, 0.5),
         }[self.answer]
+
+
+class ForgetsModules(Constant):
+    """Fails and leaves a process behind in which nothing can be imported any more."""
+
+    def _work(self):
+        sys.modules.clear()
+        raise RuntimeError("without modules")
 
 
 class NaNProbabilities(Tunable):

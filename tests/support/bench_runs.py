@@ -46,6 +46,11 @@ def write_suite(folder, bags, labels, splits, name="Constant", **params):
     return file, log
 
 
+def heed_interrupts():
+    """Let a child be stopped by SIGINT, also where a shell put the test run in the background, which ignores it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start_run(suite_file, store, *options):
     """Start `mipl bench run` as a user does, in a process of its own."""
     return subprocess.Popen(
@@ -53,8 +58,7 @@ def start_run(suite_file, store, *options):
         stderr=subprocess.PIPE,
         env=environment(),
         text=True,
-        # A test run that a shell put in the background ignores SIGINT, and its children would inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=heed_interrupts,
     )
 
 
@@ -64,6 +68,14 @@ def wait_for(condition, process):
         assert process.poll() is None, process.stderr.read()
         assert time.monotonic() < limit
         time.sleep(0.01)
+
+
+def wait_for_end(pids, told):
+    """Wait until none of the processes is alive."""
+    limit = time.monotonic() + PATIENCE
+    while any(is_alive(pid) for pid in pids):
+        assert time.monotonic() < limit, told
+        time.sleep(0.02)
 
 
 def done_cells(store):

@@ -15,7 +15,7 @@ from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 
 SUFFIXES = [".parquet", ".npz", ".csv", ".mat", ".jsonl", ".feather"]
-same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+same_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 name_text = st.text(
     st.characters(codec="utf-8", exclude_characters='|"', exclude_categories=("Cc", "Zl", "Zp", "Zs", "Cs")),
     min_size=1,

@@ -154,6 +154,8 @@ class RawBags:
             part = self._checked(missing, remarks)
             candidates, classes = part._candidates(unlabelled)
             dataset = part._dataset(candidates, classes)
+        if classes is None and (told := _by_position(part.labels, dataset.classes)):
+            remarks.append(f"{self.where}: {told}")
         for remark in remarks:
             _LOG.info(remark)
         return Loaded(dataset, part.instance_ids, tuple(remarks), part.labels is not None)
@@ -274,3 +276,12 @@ def _selected(values: list[Any] | None, mask: NDArray[np.bool_]) -> list[Any] | 
 
 def _replaced(raw: RawBags, **changes: Any) -> RawBags:
     return RawBags(**{**vars(raw), **changes})
+
+
+def _by_position(labels: Sequence[Any] | None, classes: NDArray[Any]) -> str:
+    """What to say where labels are numbers and classes are names in the order of the alphabet; nothing else."""
+    if classes.dtype.kind != "U" or not any(isinstance(v, int | np.integer) and v >= 0 for v in labels or []):
+        return ""
+    shown = ", ".join(f"{c} for {name!r}" for c, name in enumerate(classes.tolist()[:3]))
+    more = ", ..." if len(classes) > 3 else ""
+    return f"the labels are numbers, and are taken for the positions of the sorted classes: {shown}{more}"

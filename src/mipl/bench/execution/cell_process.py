@@ -31,7 +31,7 @@ _WATCH_SECONDS = 0.05
 #: Without a limit nothing is looked at while a cell runs.
 _LONGEST_PAUSE = 3600.0
 #: How long a process whose pipe has ended may take to end itself, and one that was killed to be gone.
-_LAST_SECONDS = 5.0
+_LAST_SECONDS = 30.0
 #: What is kept of the words of a process that died; Python's crash handler alone lists some 5,000 bytes of modules.
 _TAIL_BYTES = 16_000
 

@@ -263,7 +263,7 @@ def main() -> None:
     questions, answers = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    own = os.getpid()
+    own, modules = os.getpid(), {name for name in sys.modules if name.partition(".")[0] in ("mipl", "numpy")}
     waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(questions, waiting), daemon=True).start()
     send(answers, {"ready": own})
@@ -277,6 +277,8 @@ def main() -> None:
         send(answers, {"id": question["id"], "process": os.getpid(), **answer})
         if os.getpid() != own:  # a child that a method has forked; the run refuses its answer
             os._exit(1)
+        if not modules <= sys.modules.keys():  # a method has thrown modules away: the next cell needs a fresh process
+            os.killpg(0, signal.SIGKILL)
 
 
 def _read(questions: int, waiting: queue.SimpleQueue[str]) -> None:

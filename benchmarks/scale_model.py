@@ -377,7 +377,7 @@ def large_table(found: Constants, rng: np.random.Generator) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["measure", "table"], help="the constants, or what follows from them")
-    parser.add_argument("--size", type=int, default=150_000, help="instances of the measurement (default: %(default)s)")
+    parser.add_argument("--size", type=int, default=60_000, help="instances of the measurement (default: %(default)s)")
     parser.add_argument("--landmarks", type=int, default=2000, help="landmarks of the model (default: %(default)s)")
     parser.add_argument(
         "--constants", type=Path, default=CONSTANTS, help="the file (default: results/scale_model.json)"

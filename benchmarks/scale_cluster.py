@@ -68,7 +68,7 @@ def _usage() -> tuple[float, float]:
 
 
 class Moved(NamedTuple):
-    """Bytes between processes in a step: as the workers counted them, and by the formula."""
+    """Bytes between processes in a step: as they were counted, and by the formula."""
 
     measured: int
     formula: int
@@ -81,9 +81,10 @@ class Moved(NamedTuple):
 def moved_per_step(client: Any, n: int, rank: int, q: int, bag_size: int = 10) -> Moved:
     """Take one step of the bag likelihood on random features of n instances, and count.
 
-    The first worker sends the parameters (R, q + 1) to each other one that has bags. A sum is a number and a gradient
-    of that shape; those that the tree adds up on another worker travel to it, and the last ones, sixteen at most, go to
-    the client. All are in double precision.
+    The parameters (R, q + 1) go from the client to the scheduler, and from there with every task, or to one worker from
+    which the others fetch them. A sum is a number and a gradient of that shape. Those that the tree adds up on another
+    worker travel to it, and the last ones, sixteen at most, go to the client by way of the scheduler. All are in double
+    precision. What is counted has the heads of messages and the tasks themselves besides.
     """
     m = n // bag_size
     parts = divide(n, np.zeros(m, dtype=np.int64))
@@ -93,28 +94,52 @@ def moved_per_step(client: Any, n: int, rank: int, q: int, bag_size: int = 10) -
     blocks = Blocks(place, features, parts)
     candidates = torch.zeros(m, q, dtype=torch.bool)
     candidates[:, :2] = True
-    priors = blocks.map(LabelPrior.of, blocks.rows(candidates.double() / 2), blocks.rows(candidates))
+    priors = blocks.map(_prior, features, blocks.rows(candidates))
     place.fetch(blocks.map(_number, priors))
     weights, bias = torch.zeros(rank, q + 1, dtype=torch.float64), torch.zeros(q + 1, dtype=torch.float64)
     given = {"weights": weights, "bias": bias, "log_kappa": 0.0, "hold_prior": False}
-    blocks.total(likelihood_statistics, features, priors, **given)  # the first step brings the priors to the features
-    before = _sent(client)
-    place.kept.clear()  # from here on: the parameters, the sums of runs and the nodes of the tree
+    blocks.total(likelihood_statistics, features, priors, **given)  # connections are opened
+    place.kept.clear()  # from here on: the parameters, the pieces of the sum and the nodes of the tree
     place.fetched.clear()
-    blocks.total(likelihood_statistics, features, priors, **given)
-    measured = _sent(client) - before
+    before = _sent(client)
+    with _written() as written:
+        blocks.total(likelihood_statistics, features, priors, **given)
+        measured = sum(written)
+    measured += _sent(client) - before
     number = rank * (q + 1) * 8
     held = dict(zip([future.key for future in place.kept], client.gather(place.kept), strict=True))
     copies = {key: len(workers) - 1 for key, workers in client.who_has(place.kept).items()}
     between = sum(copies[key] * _matrices(value) for key, value in held.items())
     last = sum(_matrices(held[key]) for key in place.fetched)
-    words = f"{between} matrices (R, q + 1) between workers and {last} to the client, of {number:,} bytes each"
-    return Moved(measured, (between + last) * number, words)
+    out = 1 + (1 if any(isinstance(value, dict) for value in held.values()) else len(place.kept))
+    words = (
+        f"{out} matrices (R, q + 1) from the client to the scheduler and on to workers, {between} between workers, "
+        f"{last} to the scheduler and on to the client, of {number:,} bytes each"
+    )
+    return Moved(measured, (out + between + 2 * last) * number, words)
 
 
 def _matrices(value: Any) -> int:
     """How many parameters or sums there are in what a task returned."""
     return 1 if isinstance(value, dict) else len(value)
+
+
+@contextmanager
+def _written() -> Iterator[list[int]]:
+    """The bytes of every message that this process, which has client and scheduler, writes."""
+    from distributed.comm.tcp import TCP
+
+    write, found = TCP.write, []
+
+    async def counted(comm: TCP, *args: Any, **options: Any) -> int:
+        found.append(await write(comm, *args, **options))
+        return found[-1]
+
+    TCP.write = counted
+    try:
+        yield found
+    finally:
+        TCP.write = write
 
 
 class _Recording(OnDask):
@@ -150,6 +175,10 @@ class _Keeping:
         return getattr(self._client, name)
 
 
+def _prior(_: Block, candidates: torch.Tensor) -> LabelPrior:
+    return LabelPrior.of(candidates.double() / 2, candidates)
+
+
 def _random_block(m: int, rank: int, bag_size: int) -> Block:
     offsets = torch.arange(0, m * bag_size + 1, bag_size)
     features = torch.randn(m * bag_size, rank, generator=torch.Generator().manual_seed(m))
@@ -161,5 +190,5 @@ def _number(_: Any) -> int:
 
 
 def _sent(client: Any) -> int:
-    """Bytes that all workers have sent so far, to each other and by the scheduler to the client."""
+    """Bytes of results that all workers have sent so far, to each other and to the scheduler."""
     return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())

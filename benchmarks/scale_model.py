@@ -1,9 +1,11 @@
 """How long BagGP takes on a cluster, and what it needs: a cost model from constants that are measured here.
 
-A fit is a list of steps. In each, every worker goes through its blocks, and the client waits for the slowest one. One
-run fits bags in this process with one thread, notes what every step costs per instance and how often it is taken, what
-the client does itself, and what a task costs on an empty cluster. Then steps are drawn one by one: tasks of a random
-length (the spread is measured), workers that stall, workers that die and whose blocks are computed anew by the others.
+A fit is a list of steps. In each, every worker goes through its blocks, and the client waits for the slowest one; while
+folds are left out, two steps are under way at a time. One run fits bags in this process with one thread, notes what
+every step costs per instance and how often it is taken, and what the client does itself. Another one takes steps
+without any work on one and two workers: what a step costs, and a task of it, and how much slower two workers of one
+machine are when both work. Then steps are drawn one by one: tasks of a random length (the spread is measured), workers
+that stall, workers that die and whose blocks are computed anew by the others.
 
 The constants are kept in results/scale_model.json. "table" draws from these, compares the model with what
 `benchmarks/scale.py dask` measured on one and on two workers, with which it must agree within 15 %, and puts both into
@@ -33,9 +35,10 @@ from scale_cluster import one_process, workers
 from scale_tables import Table, markdown, put
 
 from mipl.baggp import estimator
-from mipl.baggp.blocks import Column
+from mipl.baggp.blocks import Column, thin_product
+from mipl.baggp.bundles import cut, groups, pieces
 from mipl.baggp.constants import RUN_INSTANCES, SUM_FAN_IN
-from mipl.baggp.on_dask import AT_CLIENT, OnDask, bundle_size
+from mipl.baggp.on_dask import AT_CLIENT, OnDask
 from mipl.baggp.places import Local
 from mipl.baggp.sources import InFiles
 
@@ -50,9 +53,19 @@ CONSTANTS = ROOT / "results" / "scale_model.json"
 
 
 class Step(NamedTuple):
-    """What all steps of one function cost: how often, seconds per instance, bytes per bag that the client sends."""
+    """What all steps of one function cost.
+
+    Attributes
+    ----------
+    calls : how often it is taken
+    paired : how often of these while another one is under way
+    seconds : per instance
+    bag_bytes : per bag that the client sends
+    summed : whether sums come back
+    """
 
     calls: int
+    paired: int
     seconds: float
     bag_bytes: float
     summed: bool
@@ -67,7 +80,8 @@ class Constants(NamedTuple):
     fetched : bytes per bag that the client fetches in all
     client : seconds of the client's own work that do not depend on the bags, and those per bag
     spread : standard deviation of the logarithm of a task's time
-    per_task : seconds of scheduler and client per task
+    per_step, per_task : seconds that a step takes on a cluster without any work, and those of each task of it
+    crowded : how many times as long a task takes when another worker of the machine works too
     rank : number of features R
     """
 
@@ -75,7 +89,9 @@ class Constants(NamedTuple):
     fetched: float
     client: tuple[float, float]
     spread: float
+    per_step: float
     per_task: float
+    crowded: float
     rank: int
 
 
@@ -84,9 +100,9 @@ class Timed(Local):
 
     def __init__(self, n_threads: int = 1, scratch: Any = None) -> None:
         super().__init__(1, scratch)
-        self.notes: list[tuple[str, float, float, bool]] = []
+        self.notes: list[tuple[str, float, float, bool, bool]] = []
         self.inside = self.fetched = 0.0
-        self._working = False
+        self._working = self._paired = False
 
     def map(
         self,
@@ -101,6 +117,14 @@ class Timed(Local):
     def total(self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]) -> Any:
         """As `Local.total`."""
         return self._noted(super().total, function, columns, shared, True)
+
+    def concurrently(self, tasks: Sequence[Callable[[Local], Any]]) -> list[Any]:
+        """As `Local.concurrently`."""
+        self._paired = len(tasks) > 1
+        try:
+            return super().concurrently(tasks)
+        finally:
+            self._paired = False
 
     def fetch(self, column: Column) -> list[Any]:
         """As `Local.fetch`; what the fit itself fetches would come over the client's link."""
@@ -124,7 +148,7 @@ class Timed(Local):
             for i in picks
             if isinstance(values[i], torch.Tensor) and values[i].dtype == torch.float64 and values[i]._is_view()
         )
-        self.notes.append((function.__name__, seconds, float(sent), summed))
+        self.notes.append((function.__name__, seconds, float(sent), summed, self._paired))
         return found
 
 
@@ -154,38 +178,76 @@ def measure_fit(scan: Any, n: int, n_landmarks: int) -> tuple[dict[str, Step], f
             seconds = time.process_time() - start
     finally:
         estimator.Local, InFiles.digests = kept, digests  # type: ignore[misc,method-assign]
-    steps = {"digests": Step(1, spent / n, 0.0, False)}  # a cluster does that too, not the client
-    for name, took, sent, summed in places[0].notes:
-        old = steps.get(name, Step(0, 0.0, 0.0, summed))
+    steps = {"digests": Step(1, 0, spent / n, 0.0, False)}  # a cluster does that too, not the client
+    for name, took, sent, summed, paired in places[0].notes:
+        old = steps.get(name, Step(0, 0, 0.0, 0.0, summed))
         steps[name] = Step(
-            old.calls + 1, old.seconds + took / n, old.bag_bytes + sent / (n / BAG_SIZE), summed or old.summed
+            old.calls + 1,
+            old.paired + paired,
+            old.seconds + took / n,
+            old.bag_bytes + sent / (n / BAG_SIZE),
+            summed or old.summed,
         )
     return steps, places[0].fetched / (n / BAG_SIZE), seconds - places[0].inside - spent, seconds
 
 
-def measure_overhead(client: Any, runs: int = 400, steps: int = 10) -> float:
-    """Seconds per task of steps that do nothing."""
+def measure_overhead(client: Any, rank: int, runs: int = 400, repeats: int = 100) -> tuple[float, float]:
+    """Seconds of a step without any work that has one task, and those of each further task."""
     place = OnDask(client)
-    column = Column.of([[0]] * runs)
-    place.total(_nothing, [column], {})
-    start = time.process_time()  # client and scheduler are this process, and what they do is done one by one
-    for _ in range(steps):
-        place.total(_nothing, [column], {})
-    return (time.process_time() - start) / (steps * _tasks(runs, 1, True))
+    given = {"weights": torch.zeros(rank, N_CLASSES + 1, dtype=torch.float64)}
+    found = []
+    for n in (1, runs):
+        column = place.map(_same, [Column.of([[0.0]] * n)], {})
+        times = []
+        for _ in range(repeats if n == 1 else repeats // 10):
+            start = time.perf_counter()
+            place.total(_nothing, [column], given)
+            times.append(time.perf_counter() - start)
+        found.append(float(np.median(times)))
+    return found[0], max(0.0, found[1] - found[0]) / (_tasks(runs, 1, True) - 1)
 
 
-def _nothing(_: int) -> tuple[torch.Tensor, ...]:
-    return (torch.zeros(1),)
+def _same(value: float) -> float:
+    return value
+
+
+def _nothing(value: float, weights: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return (weights + value,)
+
+
+def measure_crowding(client: Any, rank: int, repeats: int = 20) -> float:
+    """How many times as long a pass over features takes on each of two workers at once as on one alone."""
+    one, *others = client.scheduler_info()["workers"]
+    alone, together = [], []
+    for _ in range(repeats):
+        alone.append(client.submit(_pass, rank, workers=[one], pure=False).result())
+        both = [client.submit(_pass, rank, workers=[each], pure=False) for each in (one, *others)]
+        together.append(max(client.gather(both)))
+    return max(1.0, float(np.median(together) / np.median(alone)))
+
+
+def _pass(rank: int) -> float:
+    """Seconds of a pass over features that are larger than the cache, as in a step of the bag likelihood."""
+    features, weights = torch.ones(65_536, rank), torch.ones(rank, N_CLASSES + 1)
+    start = time.perf_counter()
+    with one_process():
+        for _ in range(3):
+            thin_product(features, weights).T.contiguous() @ features
+    return time.perf_counter() - start
 
 
 def _tasks(runs: int, n_workers: int, summed: bool) -> int:
-    """Tasks of a step: one per bundle of runs, and the tree's."""
-    size = bundle_size(runs, n_workers)
-    count = -(-runs // size)
-    level = count if size == SUM_FAN_IN else runs
-    while summed and level > AT_CLIENT:
-        level = -(-level // SUM_FAN_IN)
-        count += level
+    """Tasks of a step: one per bundle, and the tree's."""
+    lengths = [1] * runs
+    spans = cut([1.0] * runs, lengths, n_workers)
+    opens = [piece.opens for task in pieces(lengths, spans) for piece in task]
+    count, level = len(spans), len(opens)
+    if summed and level > AT_CLIENT:
+        members = [len(group) for _, group in groups(opens, opens)]
+        count, level = count + sum(n > 1 for n in members), len(members)
+        while level > AT_CLIENT:
+            level = -(-level // SUM_FAN_IN)
+            count += level
     return count
 
 
@@ -196,11 +258,13 @@ def constants(n: int, n_landmarks: int) -> tuple[Constants, float]:
     with scanned(n // 4) as scan:
         small = measure_fit(scan, n // 4, n_landmarks)[2]
     per_bag = max(0.0, (own - small) / (0.75 * n / BAG_SIZE))
+    rank = max(1, n_landmarks // 2)
     with workers(1) as client:
-        per_task = measure_overhead(client)
+        per_step, per_task = measure_overhead(client, rank)
+    with workers(2) as client:
+        crowded = measure_crowding(client, rank)
     fixed = max(0.0, own - per_bag * n / BAG_SIZE)
-    found = Constants(steps, fetched, (fixed, per_bag), _spread(n_landmarks // 2), per_task, max(1, n_landmarks // 2))
-    return found, seconds
+    return Constants(steps, fetched, (fixed, per_bag), _spread(rank), per_step, per_task, crowded, rank), seconds
 
 
 def _spread(rank: int, repeats: int = 40) -> float:
@@ -233,32 +297,35 @@ class Predicted(NamedTuple):
 def simulate(n: float, n_workers: int, found: Constants, rng: np.random.Generator, local: bool = False) -> Predicted:
     """Draw a fit of n instances step by step; `local` is the machine of the measurement: nothing stalls or dies."""
     runs, m = max(1, round(n / RUN_INSTANCES)), n / BAG_SIZE
-    each = -(-runs // n_workers)
+    each = runs / n_workers
     parameter_bytes = found.rank * (N_CLASSES + 1) * 8
     bandwidth = 4 * BANDWIDTH if local else BANDWIDTH
+    slower = found.crowded if local and n_workers > 1 else 1.0
     client = found.client[0] + found.client[1] * m
     link = found.fetched * m
     seconds = client + link / bandwidth
     features = sum(found.steps[name].seconds for name in ("_block", "_rotate", "leave_out_factors"))
+    n_tasks = {summed: _tasks(runs, n_workers, summed) for summed in (False, True)}
     for step in found.steps.values():
-        per_run = step.seconds / step.calls * n / runs
-        tasks = _tasks(runs, n_workers, step.summed)
+        per_run = slower * step.seconds / step.calls * n / runs
         moved = step.bag_bytes / step.calls * m
-        # Workers compute while the scheduler is busy with the tasks of others; the longer of the two counts.
-        busy = tasks * found.per_task + moved / bandwidth
+        handed_out = (n_tasks[step.summed] - 1) * found.per_task
         spread = math.ceil(math.log2(max(n_workers, 2))) * parameter_bytes / bandwidth
         levels = math.ceil(math.log(max(runs, 2), SUM_FAN_IN)) if step.summed else 0
         wait = spread + levels * (LATENCY + SUM_FAN_IN * parameter_bytes / bandwidth)
         link += moved + parameter_bytes * (1 + step.summed) * step.calls
-        for _ in range(step.calls):
+        for i in range(step.calls):
             # Sums of many log-normal times are nearly normal.
             own = rng.normal(each, found.spread * math.sqrt(each), n_workers)
             if not local:
-                own += STALL * rng.binomial(each, STALLS, n_workers)
-            took = (max(per_run * own.max(), busy) if n_workers > 1 else per_run * own[0] + busy) + wait
+                own += STALL * rng.binomial(math.ceil(each), STALLS, n_workers)
+            # Workers compute while the scheduler is busy with the tasks of others, and all the time while the other one
+            # of two steps is under way.
+            work, busy, idle = per_run * own.max(), handed_out + moved / bandwidth, found.per_step + wait
+            took = max(work, busy + idle) if i < step.paired else max(work, busy) + idle
             died = 0 if local else rng.poisson(DEATHS / 3600 * n_workers * took)
             if died and n_workers > 1:
-                again = -(-each // (n_workers - 1))
+                again = math.ceil(runs / n_workers / (n_workers - 1))
                 took += died * (NOTICE + again * features * n / runs)
             seconds += took
     worker = 4 * found.rank * (n + m) / n_workers
@@ -274,8 +341,10 @@ def step_table(found: Constants, alone: float, n: int) -> Table:
     rows = [(name.strip("_").replace("_", " "), f"{s.calls:,}", f"{1e6 * s.seconds:.1f}") for name, s in work]
     remarks = [
         f"In all {alone:,.0f} s for {n:,} instances with rank {found.rank:,} on one core; the client's own work "
-        f"is {found.client[0]:.1f} s and {1e6 * found.client[1]:.1f} µs per bag. A task costs "
-        f"{1e3 * found.per_task:.1f} ms in scheduler and client, and the length of tasks varies by {found.spread:.0%}."
+        f"is {found.client[0]:.1f} s and {1e6 * found.client[1]:.1f} µs per bag. A step costs "
+        f"{1e3 * found.per_step:.1f} ms on a cluster, and each further task of it {1e3 * found.per_task:.1f} ms; the "
+        f"length of tasks varies by {found.spread:.0%}, and two workers of one machine take {found.crowded:.2f} "
+        "times as long for the same work as one alone."
     ]
     return Table("The steps of a fit that take longest", ("step", "calls", "µs / instance in all"), rows, remarks)
 
@@ -308,9 +377,11 @@ def large_table(found: Constants, rng: np.random.Generator) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["measure", "table"], help="the constants, or what follows from them")
-    parser.add_argument("--size", type=int, default=150_000, help="instances of the measurement (default: %(default)s)")
+    parser.add_argument("--size", type=int, default=60_000, help="instances of the measurement (default: %(default)s)")
     parser.add_argument("--landmarks", type=int, default=2000, help="landmarks of the model (default: %(default)s)")
-    parser.add_argument("--constants", type=Path, default=CONSTANTS, help="the file (default: results/%(default)s)")
+    parser.add_argument(
+        "--constants", type=Path, default=CONSTANTS, help="the file (default: results/scale_model.json)"
+    )
     given = parser.parse_args()
     if given.what == "measure":
         found, alone = constants(given.size, given.landmarks)

@@ -68,13 +68,13 @@ def fit_table(known: Known) -> Table | None:
         remarks.append(
             f"From {min(sizes):,} to {max(sizes):,} instances time grows as n^{grown:.2f}; goal: at most 1.1."
         )
-    header = ("bags", "instances", "s", "µs / instance", "ratio", "MiB")
+    header = ("bags", "instances", "s", "µs / instance", "ratio", "ratio of CPU time", "MiB")
     return Table(_title("Fit", mine), header, rows, remarks)
 
 
 def dask_table(known: Known) -> Table | None:
     """Time on workers against that of one process."""
-    mine = [(case, found) for case, found in _part(known, "dask")]
+    mine = _part(known, "dask")
     base = {case.instances: found for case, found in mine if case.where == "process"}
     rows, remarks = [], []
     for case, found in mine:
@@ -87,7 +87,8 @@ def dask_table(known: Known) -> Table | None:
         if found.moved:
             remarks.append(
                 f"On {case.where} a step of the bag likelihood of {case.instances:,} instances moves {found.moved:,} "
-                f"bytes between processes; the formula says {found.formula:,}, without the heads of messages."
+                f"bytes between processes; the formula says {found.formula:,}, and heads of messages are "
+                f"{found.moved / found.formula - 1:.1%}."
             )
     if not rows:
         return None
@@ -100,7 +101,10 @@ TABLES: dict[str, Callable[[Known], Table | None]] = {"predict": predict_table, 
 
 
 def _part(known: Known, part: str) -> list[tuple[Case, Found]]:
-    return [(case, found) for case, found in known.items() if case.part == part]
+    """What was measured of a part: in memory or in one process first, then by size."""
+    order = ("memory", "process", "1 worker", "2 workers", "files")
+    mine = [(case, found) for case, found in known.items() if case.part == part]
+    return sorted(mine, key=lambda each: (order.index(each[0].where), each[0].instances))
 
 
 def _title(what: str, mine: list[tuple[Case, Found]]) -> str:

@@ -101,8 +101,8 @@ def test_killed_workers_and_one_that_comes_later_do_not_change_a_bit(
 ) -> None:
     submit, seen, killed = OnDask._submit, {"_block": 0, "likelihood_statistics": 0}, []
 
-    def submit_and_kill(self: OnDask, work: Any, function: Any, *rest: Any) -> list[Any]:
-        futures = submit(self, work, function, *rest)
+    def submit_and_kill(self: OnDask, function: Any, *rest: Any) -> list[Any]:
+        futures = submit(self, function, *rest)
         name = function.__name__
         if name in seen:
             seen[name] += 1

@@ -118,8 +118,8 @@ def test_a_worker_that_is_killed_and_one_that_comes_later_do_not_change_a_bit(
 
     submit, seen = OnDask._submit, []
 
-    def submit_and_kill(self: OnDask, work: Any, function: Any, *rest: Any) -> list[Any]:
-        futures = submit(self, work, function, *rest)
+    def submit_and_kill(self: OnDask, function: Any, *rest: Any) -> list[Any]:
+        futures = submit(self, function, *rest)
         seen.append(function.__name__)
         if seen.count("_of_rows") == 3 and function.__name__ == "_of_rows":
             with cluster.client.as_current():

@@ -105,7 +105,7 @@ def fit_bag_likelihood(
     total, before = sum(stage.iterations for stage in stages), 0
     for stage in stages:
         now = torch.softmax(log_prior + offset, dim=1)
-        priors = blocks.map(LabelPrior.of, blocks.rows(now), blocks.rows(candidates))
+        priors = blocks.map(_label_prior, blocks.features, blocks.rows(now), blocks.rows(candidates))
         watch = progress.counting("bag likelihood", before, total)
         weights = _mode(blocks, priors, weights, bias, log_kappa, background, stage, watch)
         before += stage.iterations
@@ -131,6 +131,11 @@ def _bias(q: int, background: Tensor | None) -> Tensor:
     if background is not None:
         bias[:-1][background] = NEVER
     return bias
+
+
+def _label_prior(_: Block, prior: Tensor, candidates: Tensor) -> LabelPrior:
+    """The prior of a block's bags, which on a cluster is computed where their features are."""
+    return LabelPrior.of(prior, candidates)
 
 
 def _logits(block: Block, expert: Expert) -> Tensor:

@@ -1,9 +1,9 @@
 """Blocks on a Dask cluster: they live on the workers that computed them.
 
-Some consecutive runs of blocks are one future, a *bundle*: a task costs scheduler and worker milliseconds, whatever
-it does. Per step there is one task per bundle, parameters are sent once and fetched by the workers from each other, and
-sums come back by the tree of `mipl.baggp.blocks.tree_sum`: the same additions in the same order as in one process, so
-that the result has the same bits however runs are bundled, wherever and however often a task was computed.
+The blocks of some consecutive runs are one future, a *bundle* (`mipl.baggp.bundles`). Per step there is one task per
+bundle, parameters are sent once, and sums come back by the tree of `mipl.baggp.blocks.tree_sum`: the same additions in
+the same order as in one process, so that the result has the same bits however blocks are bundled, wherever and however
+often a task was computed.
 
 Blocks are never changed where they lie. Every future is a pure function of others and of what the client sent, down to
 the rows of files, so that what is lost with a worker is computed anew.
@@ -11,14 +11,14 @@ the rows of files, so that what is lost with a worker is computed anew.
 
 from __future__ import annotations
 
-import math
 import threading
 import uuid
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from itertools import count, islice
+from itertools import count, pairwise
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -26,19 +26,24 @@ import torch
 from torch import Tensor
 
 from mipl.baggp.blocks import Column, add_up, tree_sum
+from mipl.baggp.bundles import add_pieces, cut, groups, pieces, sum_pieces
 from mipl.baggp.constants import SUM_FAN_IN
 from mipl.clusters import check_versions, cluster_errors, gather, same
-from mipl.compute import limit_torch
+from mipl.compute import limit_torch, use_one_thread
 
-__all__ = ["AT_CLIENT", "OnDask", "bundle_size"]
+__all__ = ["AT_CLIENT", "OnDask"]
 
-#: Bytes of parameters up to which they go with every task: a fetch from another worker would take longer.
-_SMALL = 4096
+#: Bytes of parameters, times tasks, up to which they go with the tasks: a fetch from another worker would take longer.
+_WITH_TASKS = 1 << 20
 #: Bytes of parameters beyond which sums are taken to be large too, so that only one of them should come to the client.
 _LARGE = 1 << 20
-#: Sums of runs that are added up by the client, at most.
+#: Pieces of a sum that are added up by the client, at most.
 AT_CLIENT = 2 * SUM_FAN_IN
+#: Independent tasks of a fit that are under way at a time: workers compute for one while the other waits for its sums.
+_AT_ONCE = 2
 _ADVICE = "lower rank or n_landmarks"
+#: Filters of warnings belong to the process, so that only one thread at a time may change them for a while.
+_FILTERS = threading.Lock()
 
 
 class OnDask:
@@ -85,97 +90,120 @@ class OnDask:
 
         The tasks run later, so `each` hears nothing.
         """
-        spans = self._spans(columns)
-        slots = _slots(self._submit(_map, function, columns, shared, spans), spans)
-        return Column(slots, [list(range(len(p))) for p in columns[0].picks])
+        entries, lengths = [_entries(column) for column in columns], _lengths(columns)
+        spans = self._spans(entries, lengths)
+        found = self._submit(function, entries, shared, spans, [None] * len(spans))
+        values = _refs(found, [stop - start for start, stop in spans])
+        return Column.of([[next(values) for _ in range(n)] for n in lengths])
 
     def total(
         self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]
     ) -> tuple[Tensor, ...]:
         """Sum what a function returns for every block, entry by entry."""
-        spans = self._spans(columns)
-        grouped = all(start % SUM_FAN_IN == 0 for start, _ in spans)
-        work = _sum_groups if grouped else _sum_runs
-        found = self._submit(work, function, columns, shared, spans)
-        sums = _slots(found, [(a // SUM_FAN_IN, -(-b // SUM_FAN_IN)) for a, b in spans] if grouped else spans)
+        entries, lengths = [_entries(column) for column in columns], _lengths(columns)
+        spans = self._spans(entries, lengths)
+        plan = pieces(lengths, spans)
+        found = self._submit(function, entries, shared, spans, [[piece.counts for piece in task] for task in plan])
+        opens = [piece.opens for task in plan for piece in task]
+        parts = list(_refs(found, [len(task) for task in plan]))
         # The last few are added up here, which saves a task and a round between workers, unless they are large.
         here = AT_CLIENT if _size(shared) <= _LARGE else 1
+        if len(parts) <= here:
+            return tree_sum([add_pieces(*group) for group in groups(opens, self._values(parts))])
+        sums = [
+            refs[0] if len(refs) == 1 else self._on_one(add_pieces, which, refs) for which, refs in groups(opens, parts)
+        ]
         while len(sums) > here:
-            name = self._name("tree")
-            with cluster_errors(self._client, _ADVICE):
-                nodes = []
-                for i in range(0, len(sums), SUM_FAN_IN):
-                    at, bundles = _taken(sums[i : i + SUM_FAN_IN])
-                    nodes.append(self._client.submit(_add, at, *bundles, key=(name, i), pure=False))
-            self._futures.update(nodes)
-            sums = [_Slot(node, 0) for node in nodes]
+            sums = [self._on_one(_add, None, sums[i : i + SUM_FAN_IN]) for i in range(0, len(sums), SUM_FAN_IN)]
         return tree_sum(self._values(sums))
 
     def join(self, function: Callable[[list[Any]], Any], column: Column) -> Column:
-        """Call a function with the list of all entries of a run."""
-        spans = self._spans([column])
-        return Column(_slots(self._submit(_join, function, [column], {}, spans), spans), [[0] for _ in column.runs])
+        """Call a function with the list of all entries of a run; what is here is joined here."""
+        runs = [[run[i] for i in picks] for run, picks in zip(column.runs, column.picks, strict=True)]
+        if _are_remote(runs[0]):
+            return Column.of([[self._on_one(_join, function, run)] for run in runs])
+        return Column.of([[function(run)] for run in runs])
 
     def each(self, function: Callable[[Any], Any], values: Iterable[Any]) -> Iterator[Any]:
         """Results of a function of values in this process, one after the other."""
         return map(function, values)
 
     def concurrently(self, tasks: Sequence[Callable[[OnDask], Any]]) -> list[Any]:
-        """Results of independent tasks, one after the other: each of them occupies all workers."""
-        return [task(self) for task in tasks]
+        """Results of independent tasks, two at a time, so that workers do not wait for the client between two steps."""
+        with ThreadPoolExecutor(_AT_ONCE, initializer=use_one_thread) as pool:
+            found = [pool.submit(task, self) for task in tasks]
+            try:
+                return [each.result() for each in found]
+            except BaseException:
+                self.stop()  # the others would compute for nothing
+                raise
 
     def fetch(self, column: Column) -> list[Any]:
         """The values of a column in this process, one per block."""
-        remote = [run for run in column.runs if isinstance(run, _Slot)]
-        found = iter(self._values(remote) if remote else [])
-        runs = [next(found) if isinstance(run, _Slot) else run for run in column.runs]
-        return [run[i] for run, picks in zip(runs, column.picks, strict=True) for i in picks]
+        entries = _entries(column)
+        return self._values(entries) if _are_remote(entries) else entries
 
     # ---------------------------------------------------------------- tasks
 
-    def _spans(self, columns: Sequence[Column]) -> list[tuple[int, int]]:
-        """The runs of each task, as (start, stop): those of a bundle, or as many as each thread of the cluster gets."""
-        remote = [column.runs for column in columns if column.runs and isinstance(column.runs[0], _Slot)]
-        n_runs = len(columns[0].runs)
+    def _spans(self, entries: Sequence[list[Any]], lengths: Sequence[int]) -> list[tuple[int, int]]:
+        """The blocks of each task, as (start, stop): those of a bundle, or what each thread of the cluster gets."""
+        remote = [column for column in entries if _are_remote(column)]
         if not remote:
             with cluster_errors(self._client, _ADVICE):
-                size = bundle_size(n_runs, sum(int(n) for n in self._client.nthreads().values()))
-            return [(start, min(start + size, n_runs)) for start in range(0, n_runs, size)]
-        keys = [tuple(runs[r].bundle.key for runs in remote) for r in range(n_runs)]
-        starts = [r for r in range(n_runs) if r == 0 or keys[r] != keys[r - 1]]
-        return list(zip(starts, [*starts[1:], n_runs], strict=True))
+                threads = sum(int(n) for n in self._client.nthreads().values())
+            return cut([_weight(value) for value in entries[0]], lengths, threads)
+        keys = list(zip(*([ref.bundle.key for ref in column] for column in remote), strict=True))
+        starts = [i for i in range(len(keys)) if i == 0 or keys[i] != keys[i - 1]]
+        return list(pairwise([*starts, len(keys)]))
 
     def _submit(
         self,
-        work: Callable[..., Any],
         function: Callable[..., Any],
-        columns: Sequence[Column],
+        entries: Sequence[list[Any]],
         shared: dict[str, Any],
         spans: Sequence[tuple[int, int]],
+        counts: Sequence[list[list[int]] | None],
     ) -> list[Any]:
-        """One task per span of runs that does this work with their blocks."""
-        if self._stopped.is_set():
-            raise InterruptedError("the fit was stopped")
-        name = self._name(getattr(function, "__name__", "step").strip("_"))
-        sent = [[_to_send(column, *span) for column in columns] for span in spans]
-        picks = [[each.picks for each in task] for task in sent]
-        runs = [[task[c].runs for task in sent] for c in range(len(columns))]
-        keys = [(name, i) for i in range(len(spans))]
-        with cluster_errors(self._client, _ADVICE), warnings.catch_warnings():
+        """One task per span of blocks, which returns a value per block, or a sum per piece with so many blocks."""
+        self._check()
+        name, n = self._name(getattr(function, "__name__", "step").strip("_")), len(spans)
+        sent = [[_to_send(column[start:stop]) for column in entries] for start, stop in spans]
+        at = [[each.at for each in task] for task in sent]
+        columns = [[task[c].values for task in sent] for c in range(len(entries))]
+        keys = [(name, i) for i in range(n)]
+        with cluster_errors(self._client, _ADVICE), _FILTERS, warnings.catch_warnings():
             # Bags that are in memory here travel with the tasks, so that the scheduler can send them again.
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
-            given: Any = shared
-            if _size(shared) > _SMALL:
-                given = self._client.submit(same, shared, key=(f"{name}-shared", 0), pure=False)
-            found = self._client.map(work, [function] * len(spans), picks, *runs, shared=given, key=keys, pure=False)
+            given = self._given(name, shared, n)
+            found = self._client.map(_run, [function] * n, at, counts, [given] * n, *columns, key=keys, pure=False)
         self._futures.update(found)
         return list(found)
 
-    def _values(self, slots: Sequence[_Slot]) -> list[Any]:
-        """What lies in slots, each bundle fetched once."""
-        bundles = {slot.bundle.key: slot.bundle for slot in slots}
+    def _given(self, name: str, shared: dict[str, Any], n_tasks: int) -> Any:
+        """Parameters as tasks get them: in words that the scheduler need not read, or a future that workers fetch."""
+        from distributed.protocol.pickle import dumps
+
+        if _size(shared) * n_tasks <= _WITH_TASKS:
+            return dumps(shared)
+        return self._client.submit(same, shared, key=(f"{name}-shared", 0), pure=False)
+
+    def _on_one(self, function: Callable[..., Any], option: Any, refs: Sequence[_Ref]) -> _Ref:
+        """What a function makes of values that lie in several bundles, computed on one worker."""
+        self._check()
+        bundles = {ref.bundle.key: ref.bundle for ref in refs}
+        order = {key: i for i, key in enumerate(bundles)}
+        at = [(order[ref.bundle.key], ref.at) for ref in refs]
+        with cluster_errors(self._client, _ADVICE):
+            key = (self._name(function.__name__.strip("_")), 0)
+            found = self._client.submit(_of_several, function, option, at, *bundles.values(), key=key, pure=False)
+        self._futures.add(found)
+        return _Ref(found, 0)
+
+    def _values(self, refs: Sequence[_Ref]) -> list[Any]:
+        """Values from the cluster, each bundle fetched once."""
+        bundles = {ref.bundle.key: ref.bundle for ref in refs}
         found = dict(zip(bundles, self._gather(list(bundles.values())), strict=True))
-        return [found[slot.bundle.key][slot.at] for slot in slots]
+        return [found[ref.bundle.key][ref.at] for ref in refs]
 
     def _name(self, what: str) -> str:
         """A name for the tasks of a step that no other step and no other fit has."""
@@ -189,54 +217,50 @@ class OnDask:
             raise InterruptedError("the fit was stopped")
 
 
-def bundle_size(n_runs: int, threads: int) -> int:
-    """Runs of a bundle: one bundle per thread where there are few runs, else two or more of up to a group of the tree.
-
-    >>> [bundle_size(n_runs, 2) for n_runs in (3, 10, 20, 100)]
-    [2, 5, 4, 8]
-    """
-    if n_runs <= AT_CLIENT:
-        return math.ceil(n_runs / max(threads, math.ceil(n_runs / SUM_FAN_IN), 1))
-    return max(size for size in (1, 2, 4, SUM_FAN_IN) if size == 1 or n_runs // size >= 2 * threads)
-
-
-class _Slot(NamedTuple):
-    """One run, or one sum, of those in a future."""
+class _Ref(NamedTuple):
+    """A value on the cluster: the future that holds it with others, and its place among these."""
 
     bundle: Any
     at: int
 
 
 class _Sent(NamedTuple):
-    """What a task gets of a column: its runs, and per run where it is among these and which entries are meant."""
+    """What a task gets of a column: values, or the bundle that has them, and which of these are meant."""
 
-    runs: Any
-    picks: list[tuple[int, list[int]]]
-
-
-def _slots(bundles: Sequence[Any], spans: Sequence[tuple[int, int]]) -> list[_Slot]:
-    return [_Slot(bundle, k) for bundle, (start, stop) in zip(bundles, spans, strict=True) for k in range(stop - start)]
+    values: Any
+    at: list[int]
 
 
-def _taken(slots: Sequence[_Slot]) -> tuple[list[tuple[int, int]], list[Any]]:
-    """Slots as positions (bundle, place in it), and the bundles."""
-    bundles = {slot.bundle.key: slot.bundle for slot in slots}
-    order = {key: i for i, key in enumerate(bundles)}
-    return [(order[slot.bundle.key], slot.at) for slot in slots], list(bundles.values())
+def _refs(bundles: Sequence[Any], sizes: Sequence[int]) -> Iterator[_Ref]:
+    """All values of bundles, which have so many."""
+    return (_Ref(bundle, k) for bundle, size in zip(bundles, sizes, strict=True) for k in range(size))
 
 
-def _to_send(column: Column, start: int, stop: int) -> _Sent:
-    """Some runs of a column without local values that nobody asks for."""
-    runs, picks = column.runs[start:stop], column.picks[start:stop]
-    if isinstance(runs[0], _Slot):
-        return _Sent(runs[0].bundle, [(run.at, chosen) for run, chosen in zip(runs, picks, strict=True)])
+def _entries(column: Column) -> list[Any]:
+    """All entries of a column, block by block."""
+    return [run[i] for run, picks in zip(column.runs, column.picks, strict=True) for i in picks]
+
+
+def _lengths(columns: Sequence[Column]) -> list[int]:
+    """Blocks of each run."""
+    return [len(picks) for picks in columns[0].picks]
+
+
+def _are_remote(entries: Sequence[Any]) -> bool:
+    return isinstance(entries[0], _Ref)
+
+
+def _to_send(entries: list[Any]) -> _Sent:
+    if _are_remote(entries):
+        return _Sent(entries[0].bundle, [ref.at for ref in entries])
     # A piece of a tensor leaves the rest of it behind.
-    kept = [[_alone(run[i]) for i in chosen] for run, chosen in zip(runs, picks, strict=True)]
-    return _Sent(kept, [(k, list(range(len(chosen)))) for k, chosen in enumerate(picks)])
+    values = [value.clone() if isinstance(value, Tensor) else value for value in entries]
+    return _Sent(values, list(range(len(values))))
 
 
-def _alone(value: Any) -> Any:
-    return value.clone() if isinstance(value, Tensor) else value
+def _weight(value: Any) -> int:
+    """What a block costs: as many as it has bags, where these are sources or values of bags."""
+    return len(value) if isinstance(value, Tensor) else getattr(value, "n_bags", 1)
 
 
 def _size(value: Any) -> int:
@@ -261,42 +285,28 @@ def _measure_tensors() -> None:
 # -------------------------------------------------------------------- on a worker
 
 
-#: For each column and each run of a task: where the run is among those that the task gets, and which entries are meant.
-Picks = Sequence[Sequence[tuple[int, list[int]]]]
+def _run(
+    function: Callable[..., Any], at: list[list[int]], counts: list[list[int]] | None, given: Any, *columns: Any
+) -> list[Any]:
+    """What a function gives for the blocks of a task, entry `at` of each column; or the sums of pieces of these."""
+    from distributed.protocol.pickle import loads
 
-
-def _calls(
-    function: Callable[..., Any], picks: Picks, columns: Sequence[Any], shared: dict[str, Any]
-) -> Iterator[Iterator[Any]]:
-    """What a function gives for the blocks of each run."""
-    for run in zip(*picks, strict=True):
-        values = [column[at] for column, (at, _) in zip(columns, run, strict=True)]
-        entries = zip(*(chosen for _, chosen in run), strict=True)
-        yield (function(*(v[i] for v, i in zip(values, at, strict=True)), **shared) for at in entries)
-
-
-def _map(function: Callable[..., Any], picks: Picks, *columns: Any, shared: dict[str, Any]) -> list[Any]:
     _measure_tensors()
+    shared = loads(given) if isinstance(given, bytes) else given
     with limit_torch(one_thread=True):
-        return [list(run) for run in _calls(function, picks, columns, shared)]
+        blocks = zip(*([column[i] for i in where] for column, where in zip(columns, at, strict=True)), strict=True)
+        values = (function(*block, **shared) for block in blocks)
+        return list(values) if counts is None else sum_pieces(values, counts)
 
 
-def _sum_runs(function: Callable[..., Any], picks: Picks, *columns: Any, shared: dict[str, Any]) -> list[Any]:
+def _of_several(function: Callable[..., Any], option: Any, at: Sequence[tuple[int, int]], *bundles: Any) -> list[Any]:
     with limit_torch(one_thread=True):
-        return [add_up(run) for run in _calls(function, picks, columns, shared)]
+        return [function(option, [bundles[b][k] for b, k in at])]
 
 
-def _sum_groups(function: Callable[..., Any], picks: Picks, *columns: Any, shared: dict[str, Any]) -> list[Any]:
-    """The sums of groups of runs, which are those of the first level of the tree."""
-    with limit_torch(one_thread=True):
-        runs = (add_up(run) for run in _calls(function, picks, columns, shared))
-        return [add_up(islice(runs, SUM_FAN_IN)) for _ in range(0, len(picks[0]), SUM_FAN_IN)]
+def _add(_: None, values: list[Any]) -> Any:
+    return add_up(values)
 
 
-def _join(function: Callable[..., Any], picks: Picks, *columns: Any, shared: dict[str, Any]) -> list[Any]:
-    with limit_torch(one_thread=True):
-        return [[function([columns[0][at][i] for i in chosen])] for at, chosen in picks[0]]
-
-
-def _add(at: Sequence[tuple[int, int]], *bundles: Any) -> list[Any]:
-    return [add_up(bundles[b][k] for b, k in at)]
+def _join(function: Callable[[list[Any]], Any], values: list[Any]) -> Any:
+    return function(values)

@@ -21,6 +21,10 @@ __all__ = ["InFiles", "InMemory", "Source", "Training", "ready"]
 class Source(Protocol):
     """The instances of a block, which can be had when they are needed."""
 
+    @property
+    def n_bags(self) -> int:
+        """The number m_b of bags."""
+
     def read(self) -> tuple[Any, Tensor]:
         """The instances (n_b, d), and the offsets (m_b + 1,) of their bags."""
 
@@ -88,6 +92,11 @@ class _Rows(NamedTuple):
     X: Any
     rows: NDArray[np.int64]
     offsets: Tensor
+
+    @property
+    def n_bags(self) -> int:
+        """The number m_b of bags."""
+        return len(self.offsets) - 1
 
     def read(self) -> tuple[Any, Tensor]:
         """The instances (n_b, d), and the offsets (m_b + 1,) of their bags."""
@@ -161,6 +170,11 @@ class _InFile(NamedTuple):
 
     run: StreamBlock
     bags: NDArray[np.int64]
+
+    @property
+    def n_bags(self) -> int:
+        """The number m_b of bags."""
+        return len(self.bags)
 
     def read(self) -> tuple[Any, Tensor]:
         """The instances (n_b, d), and the offsets (m_b + 1,) of their bags."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.baggp.blocks import Blocks, Place
-from mipl.baggp.candidate_noise import trusted_sets
+from mipl.baggp.candidate_noise import fit_trusted
 from mipl.baggp.constants import MIN_FOLD_BAGS, SIGNAL_VARIANCES, TWO_FOLDS_INSTANCES
 from mipl.baggp.likelihood import fit_bag_likelihood
 from mipl.baggp.low_rank import LowRank, gram_matrix
@@ -109,15 +109,15 @@ def held_out_evidence(
         own = torch.diag(data.spectrum) - gram_matrix(left_out)
         if joined:
             kept = kept.joined()
-        known = log_prior[_positions(order, kept)]
-        regression = fit_bag_regression(kept, own, known, background, [signal_variance], watch)
+        fit = partial(fit_bag_regression, kept, own, background=background, variances=[signal_variance], progress=watch)
+        rows = _positions(order, kept)
+        regression, possible = fit_trusted(fit, log_prior[rows], sets[rows])
         diagonal = own.diagonal().clamp(min=0)
-        candidates = trusted_sets(known, sets[_positions(order, kept)], regression.posterior) > -torch.inf
         likelihood = fit_bag_likelihood(
-            kept, diagonal, regression.posterior, candidates, kappa, background, progress=watch
+            kept, diagonal, regression.posterior, possible, kappa, background, progress=watch
         )
-        for rows, expert in zip(result, (regression.expert, likelihood), strict=True):
-            rows[_positions(order, left_out)] = left_out.cat(Expert.read, left_out.features, expert=expert)
+        for answers, expert in zip(result, (regression.expert, likelihood), strict=True):
+            answers[_positions(order, left_out)] = left_out.cat(Expert.read, left_out.features, expert=expert)
 
     data.blocks.place.concurrently([partial(hold_out, i) for i in range(len(held_out))])
     return result

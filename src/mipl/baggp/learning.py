@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from mipl.baggp.candidate_noise import expected_noise, fit_candidate_noise, noisy_log_prior, trusted_sets
+from mipl.bag_posterior import label_posterior
+from mipl.baggp.candidate_noise import expected_noise, fit_candidate_noise, fit_trusted, noisy_log_prior
 from mipl.baggp.cross_fit import held_out_evidence
 from mipl.baggp.likelihood import fit_bag_likelihood
 from mipl.baggp.low_rank import LowRank
@@ -78,7 +80,8 @@ def learn(
     known = np.where(supervision.candidates, 0.0, -np.inf)
     noise = expected_noise() if isinstance(candidate_noise, str) else float(candidate_noise)
     log_prior = torch.tensor(noisy_log_prior(known, noise), device=device)
-    regression = fit_bag_regression(blocks, data.spectrum, log_prior, background, progress=progress)
+    fit = partial(fit_bag_regression, blocks, data.spectrum, background=background, progress=progress)
+    regression = fit(log_prior)
     if candidate_noise == "auto":
         noise = fit_candidate_noise(regression.log_evidence, supervision.candidates, blocks.weight)
     strength = None
@@ -87,15 +90,15 @@ def learn(
         known = vote_log_prior(supervision.weights, strength)
     if strength is not None or candidate_noise == "auto":
         log_prior = torch.tensor(noisy_log_prior(known, noise), device=device)
-        regression = fit_bag_regression(blocks, data.spectrum, log_prior, background, progress=progress)
+        regression = fit(log_prior)
     sets = torch.tensor(supervision.candidates, device=device)
-    candidates = trusted_sets(log_prior, sets, regression.posterior) > -torch.inf
+    regression, possible = fit_trusted(fit, log_prior, sets, regression)
     likelihood = fit_bag_likelihood(
-        blocks, data.spectrum, regression.posterior, candidates, kappa, background, progress=progress
+        blocks, data.spectrum, regression.posterior, possible, kappa, background, progress=progress
     )
     model = BagModel(regression.expert, likelihood, default_stacking())
     if not cross_fit:
-        return Learned(model, regression.posterior, strength, noise)
+        return Learned(model, label_posterior(regression.log_evidence, log_prior), strength, noise)
     held_out = held_out_evidence(data, log_prior, sets, regression.signal_variance, kappa, background, joined, progress)
     progress("stacking")
     model = model._replace(stacking=fit_stacking(*held_out, log_prior, blocks.weight))

@@ -12,7 +12,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from mipl.baggp.blocks import Block, Blocks, Column, divide
-from mipl.baggp.likelihood import LabelPrior, likelihood_statistics
+from mipl.baggp.likelihood_sums import LabelPrior, likelihood_statistics
 from mipl.baggp.on_dask import OnDask
 
 #: Dask has workers give memory back to the system as soon as it is free and take it again in the next task, which
@@ -81,7 +81,7 @@ class Moved(NamedTuple):
 def moved_per_step(client: Any, n: int, rank: int, q: int, bag_size: int = 10) -> Moved:
     """Take one step of the bag likelihood on random features of n instances, and count.
 
-    The first worker sends the parameters (R, q + 1) to each other one that has bags. A sum is a number and a gradient
+    The first worker sends the parameters (q + 1, R) to each other one that has bags. A sum is a number and a gradient
     of that shape; those that the tree adds up on another worker travel to it, and the last ones, sixteen at most, go to
     the client. All are in double precision.
     """
@@ -91,12 +91,13 @@ def moved_per_step(client: Any, n: int, rank: int, q: int, bag_size: int = 10) -
     sizes = Column.of([[len(part.bags) for part in run] for run in parts])
     features = place.map(_random_block, [sizes], {"rank": rank, "bag_size": bag_size})
     blocks = Blocks(place, features, parts)
-    candidates = torch.zeros(m, q, dtype=torch.bool)
-    candidates[:, :2] = True
-    priors = blocks.map(LabelPrior.of, blocks.rows(candidates.double() / 2), blocks.rows(candidates))
+    candidates = torch.zeros(m, 1, q, dtype=torch.bool)
+    candidates[:, :, :2] = True
+    known = (candidates.double() / 2, candidates, torch.ones(m, 1))
+    priors = blocks.map(LabelPrior.of, *map(blocks.rows, known))
     place.fetch(blocks.map(_number, priors))
-    weights, bias = torch.zeros(rank, q + 1, dtype=torch.float64), torch.zeros(q + 1, dtype=torch.float64)
-    given = {"weights": weights, "bias": bias, "log_kappa": 0.0, "hold_prior": False}
+    weights, bias = torch.zeros(1, q + 1, rank, dtype=torch.float64), torch.zeros(q + 1, dtype=torch.float64)
+    given = {"fits": [0], "weights": weights, "bias": bias, "log_kappa": 0.0, "hold_prior": False}
     blocks.total(likelihood_statistics, features, priors, **given)  # the first step brings the priors to the features
     before = _sent(client)
     place.kept.clear()  # from here on: the parameters, the sums of runs and the nodes of the tree

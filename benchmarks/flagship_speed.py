@@ -38,10 +38,9 @@ PHASES = (
     (estimator, "principal_map", "map"),
     (estimator, "low_rank", "features"),
     (learning, "fit_bag_regression", "regression"),
-    (learning, "fit_bag_likelihood", "likelihood"),
+    (learning, "fit_bag_likelihoods", "likelihoods"),
     (cross_fit, "gram_matrix", "folds: Gram"),
     (cross_fit, "fit_bag_regression", "folds: regression"),
-    (cross_fit, "fit_bag_likelihood", "folds: likelihood"),
     (learning, "fit_stacking", "stacking"),
 )
 DATA = ["digits", "mnist", "sival", "birdsong", "newsgroups"]

@@ -12,7 +12,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from mipl.baggp.blocks import Block, Blocks, Column, divide
-from mipl.baggp.likelihood import LabelPrior, likelihood_statistics
+from mipl.baggp.likelihood_sums import LabelPrior, likelihood_statistics
 from mipl.baggp.on_dask import OnDask
 
 #: Dask has workers give memory back to the system as soon as it is free and take it again in the next task, which
@@ -81,7 +81,7 @@ class Moved(NamedTuple):
 def moved_per_step(client: Any, n: int, rank: int, q: int, bag_size: int = 10) -> Moved:
     """Take one step of the bag likelihood on random features of n instances, and count.
 
-    The parameters (R, q + 1) go from the client to the scheduler, and from there with every task, or to one worker from
+    The parameters (q + 1, R) go from the client to the scheduler, and from there with every task, or to one worker from
     which the others fetch them. A sum is a number and a gradient of that shape. Those that the tree adds up on another
     worker travel to it, and the last ones, sixteen at most, go to the client by way of the scheduler. All are in double
     precision. What is counted has the heads of messages and the tasks themselves besides.
@@ -92,12 +92,12 @@ def moved_per_step(client: Any, n: int, rank: int, q: int, bag_size: int = 10) -
     sizes = Column.of([[len(part.bags) for part in run] for run in parts])
     features = place.map(_random_block, [sizes], {"rank": rank, "bag_size": bag_size})
     blocks = Blocks(place, features, parts)
-    candidates = torch.zeros(m, q, dtype=torch.bool)
-    candidates[:, :2] = True
+    candidates = torch.zeros(m, 1, q, dtype=torch.bool)
+    candidates[:, :, :2] = True
     priors = blocks.map(_prior, features, blocks.rows(candidates))
     place.fetch(blocks.map(_number, priors))
-    weights, bias = torch.zeros(rank, q + 1, dtype=torch.float64), torch.zeros(q + 1, dtype=torch.float64)
-    given = {"weights": weights, "bias": bias, "log_kappa": 0.0, "hold_prior": False}
+    weights, bias = torch.zeros(1, q + 1, rank, dtype=torch.float64), torch.zeros(q + 1, dtype=torch.float64)
+    given = {"fits": [0], "weights": weights, "bias": bias, "log_kappa": 0.0, "hold_prior": False}
     blocks.total(likelihood_statistics, features, priors, **given)  # connections are opened
     place.kept.clear()  # from here on: the parameters, the pieces of the sum and the nodes of the tree
     place.fetched.clear()
@@ -176,7 +176,7 @@ class _Keeping:
 
 
 def _prior(_: Block, candidates: torch.Tensor) -> LabelPrior:
-    return LabelPrior.of(candidates.double() / 2, candidates)
+    return LabelPrior.of(candidates.double() / 2, candidates, torch.ones(len(candidates), 1))
 
 
 def _random_block(m: int, rank: int, bag_size: int) -> Block:

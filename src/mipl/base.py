@@ -278,7 +278,8 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
 
     def _check_bags(self, bags: Any) -> Bags:
         """The bags in the layout that the model was fitted with: columns by name where both sides have names."""
-        check_is_fitted(self, "classes_")
+        if not hasattr(self, "classes_"):  # the check itself takes longer than the others together
+            check_is_fitted(self, "classes_")
         checked = _bags_of(bags)
         expected = getattr(self, "feature_names_in_", None)
         if expected is not None and checked.feature_names is not None:

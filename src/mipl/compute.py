@@ -47,6 +47,8 @@ def torch_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError as error:
         raise ParameterError(f"device={name!r} is not a torch device; use 'cpu', 'cuda', 'cuda:1' or 'mps'") from error
+    if device.type == "cpu":
+        return device
     try:
         torch.zeros(1, device=device).cpu()
     except (RuntimeError, AssertionError, ImportError) as error:

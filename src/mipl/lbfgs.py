@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
-from itertools import count
-from typing import NamedTuple
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.optimize._linesearch import scalar_search_wolfe1
+from scipy.optimize._dcsrch import DCSRCH
 
-__all__ = ["Minimum", "minimize_lbfgs"]
+__all__ = ["Minimum", "lbfgs_steps", "minimize_lbfgs"]
 
 Array = NDArray[np.float64]
 
 #: Entries up to which OpenBLAS adds up products with one thread. Beyond, SciPy's steps depend on its number of threads.
 _ONE_THREAD = 10_000
 #: Steps that are remembered, and the bounds of the line search, as SciPy has them.
-_MEMORY, _DECREASE, _CURVATURE, _STEP_TOLERANCE, _LONGEST = 10, 1e-3, 0.9, 0.1, 10**10
+_MEMORY, _DECREASE, _CURVATURE, _STEP_TOLERANCE, _LONGEST, _TRIALS = 10, 1e-3, 0.9, 0.1, 10**10, 100
 
 
 class Minimum(NamedTuple):
@@ -37,7 +36,6 @@ def minimize_lbfgs(
     max_iter: int,
     tol: float,
     max_evaluations: int = 15_000,
-    each: Callable[[int], None] | None = None,
 ) -> Minimum:
     """Minimise a smooth function that returns its value and its gradient.
 
@@ -59,8 +57,6 @@ def minimize_lbfgs(
         Stop when no entry of the gradient exceeds this.
     max_evaluations : int, default=15000
         Calls of `objective` at most; a line search can take several per iteration.
-    each : callable, int -> None, default=None
-        Called after each iteration with the number of iterations so far.
 
     Examples
     --------
@@ -75,18 +71,72 @@ def minimize_lbfgs(
         return value, gradient.ravel()
 
     if start.size > _ONE_THREAD:
-        point, n_iter = _minimize(flat, start.ravel(), max_iter, tol, max_evaluations, each)
-        return Minimum(point.reshape(start.shape), n_iter)
-    taken = count(1)
+        steps = lbfgs_steps(start, max_iter=max_iter, tol=tol, max_evaluations=max_evaluations)
+        point = next(steps)
+        try:
+            while True:
+                point = steps.send(objective(point))
+        except StopIteration as end:
+            found: Minimum = end.value
+            return found
     result = minimize(
         flat,
         start.ravel(),
         method="L-BFGS-B",
         jac=True,
-        callback=None if each is None else lambda _: each(next(taken)),
         options={"maxiter": max_iter, "maxfun": max_evaluations, "gtol": tol, "ftol": 0.0},
     )
     return Minimum(result.x.reshape(start.shape), int(result.nit))
+
+
+def lbfgs_steps(
+    start: Array, *, max_iter: int, tol: float, max_evaluations: int = 15_000
+) -> Generator[Array, tuple[float, Array], Minimum]:
+    """Ask for one evaluation after the other: the steps of SciPy's L-BFGS-B without bounds, but for rounding.
+
+    The points that are yielded are where value and gradient are wanted, which are to be sent; the minimum is returned.
+    So several searches can take their evaluations together. The parameters are those of `minimize_lbfgs`.
+
+    Parameters
+    ----------
+    start : array of any shape
+        Where the search begins.
+    max_iter : int
+        Iterations at most.
+    tol : float
+        Stop when no entry of the gradient exceeds this.
+    max_evaluations : int, default=15000
+        Evaluations at most, but for those of the last line search.
+
+    Examples
+    --------
+    >>> steps = lbfgs_steps(np.array([3.0]), max_iter=1, tol=1e-6)
+    >>> next(steps), steps.send((9.0, np.array([6.0])))
+    (array([3.]), array([2.]))
+    """
+    now = _Evaluation(start.copy(), *(yield start.copy()))
+    moves: deque[_Move] = deque(maxlen=_MEMORY)
+    n_evaluations, n_iter = 1, 0
+    while n_iter < max_iter and n_evaluations <= max_evaluations and np.abs(now.gradient).max() > tol:
+        direction = _direction(moves, now.gradient)
+        if not moves:
+            direction /= max(math.sqrt(_dot(direction, direction)), 1 / _LONGEST)  # a first step of length one
+        found, taken = yield from _search(now, direction)
+        n_evaluations += taken
+        if found is None:
+            if not moves:
+                break
+            moves.clear()  # what is remembered misleads; begin anew from here
+            continue
+        move, change = found.point - now.point, found.gradient - now.gradient
+        product = _dot(move, change)
+        if product > -np.finfo(float).eps * _dot(now.gradient, move):
+            moves.append(_Move(move, change, product))
+        stuck = found.value >= now.value
+        now, n_iter = found, n_iter + 1
+        if stuck:
+            break
+    return Minimum(now.point, n_iter)
 
 
 class _Evaluation(NamedTuple):
@@ -105,42 +155,6 @@ class _Move(NamedTuple):
     product: float
 
 
-def _minimize(
-    objective: Callable[[Array], tuple[float, Array]],
-    start: Array,
-    max_iter: int,
-    tol: float,
-    max_evaluations: int,
-    each: Callable[[int], None] | None,
-) -> tuple[Array, int]:
-    """The steps of SciPy's L-BFGS-B without bounds, but for rounding."""
-    now = _Evaluation(start.copy(), *objective(start))
-    moves: deque[_Move] = deque(maxlen=_MEMORY)
-    n_evaluations, n_iter = 1, 0
-    while n_iter < max_iter and n_evaluations <= max_evaluations and np.abs(now.gradient).max() > tol:
-        direction = _direction(moves, now.gradient)
-        if not moves:
-            direction /= max(math.sqrt(_dot(direction, direction)), 1 / _LONGEST)  # a first step of length one
-        found, taken = _search(objective, now, direction)
-        n_evaluations += taken
-        if found is None:
-            if not moves:
-                break
-            moves.clear()  # what is remembered misleads; begin anew from here
-            continue
-        move, change = found.point - now.point, found.gradient - now.gradient
-        product = _dot(move, change)
-        if product > -np.finfo(float).eps * _dot(now.gradient, move):
-            moves.append(_Move(move, change, product))
-        stuck = found.value >= now.value
-        now, n_iter = found, n_iter + 1
-        if each is not None:
-            each(n_iter)
-        if stuck:
-            break
-    return now.point, n_iter
-
-
 def _direction(moves: deque[_Move], gradient: Array) -> Array:
     """Minus the gradient times the inverse Hessian that the last moves suggest."""
     direction = -gradient
@@ -157,33 +171,27 @@ def _direction(moves: deque[_Move], gradient: Array) -> Array:
 
 
 def _search(
-    objective: Callable[[Array], tuple[float, Array]], now: _Evaluation, direction: Array
-) -> tuple[_Evaluation | None, int]:
+    now: _Evaluation, direction: Array
+) -> Generator[Array, tuple[float, Array], tuple[_Evaluation | None, int]]:
     """A point along the direction that fulfils the strong Wolfe conditions, and the number of evaluations."""
-    seen: dict[float, _Evaluation] = {}
-
-    def at(step: float) -> _Evaluation:
-        if step not in seen:
-            point = now.point + step * direction
-            seen[step] = _Evaluation(point, *objective(point))
-        return seen[step]
-
     slope = _dot(now.gradient, direction)
     if slope >= 0:
         return None, 0
-    step, _, _ = scalar_search_wolfe1(
-        lambda a: at(a).value,
-        lambda a: _dot(at(a).gradient, direction),
-        now.value,
-        None,
-        slope,
-        c1=_DECREASE,
-        c2=_CURVATURE,
-        amax=_LONGEST,
-        amin=0.0,
-        xtol=_STEP_TOLERANCE,
-    )
-    return (None if step is None else at(step)), len(seen)
+    # Driven by hand: it would call functions of the step, and here value and slope are asked for.
+    search: Any = DCSRCH(_never, _never, _DECREASE, _CURVATURE, _STEP_TOLERANCE, 0.0, _LONGEST)
+    found, value, derivative, step, task = now, now.value, slope, 1.0, b"START"
+    for taken in range(_TRIALS):
+        step, value, derivative, task = search._iterate(step, value, derivative, task)
+        if task[:2] != b"FG" or not math.isfinite(step):
+            return (found if task[:4] == b"CONV" else None), taken
+        point = now.point + step * direction
+        found = _Evaluation(point, *(yield point))
+        value, derivative = found.value, _dot(found.gradient, direction)
+    return None, _TRIALS
+
+
+def _never(step: float) -> float:
+    raise AssertionError(f"the step {step} is evaluated by the caller")
 
 
 def _dot(a: Array, b: Array) -> float:

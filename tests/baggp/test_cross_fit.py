@@ -7,8 +7,8 @@ import torch
 from baggp_blocks import block_of, blocks_of, generator, log_prior, low_rank_of
 
 from mipl.baggp.constants import SIGNAL_VARIANCES
-from mipl.baggp.cross_fit import assign_folds, held_out_evidence
-from mipl.baggp.likelihood import fit_bag_likelihood
+from mipl.baggp.cross_fit import assign_folds, read_held_out, regress_without_folds
+from mipl.baggp.likelihood import Problem, fit_bag_likelihoods
 from mipl.baggp.model import Expert
 from mipl.baggp.regression import fit_bag_regression
 from mipl.datasets.synthetic import make_bags
@@ -25,7 +25,9 @@ def test_held_out_evidence_is_that_of_a_fit_to_the_other_bags_alone() -> None:
     data = low_rank_of(X, ds.bags.offsets, kernel_map, folds, instances=200)
     assert len(data.blocks.parts) > 2
     order = data.blocks.bags
-    found = held_out_evidence(data, known[order], torch.tensor(ds.candidates)[order], SIGNAL_VARIANCES[1], None)
+    sets = torch.tensor(ds.candidates)[order]
+    without = regress_without_folds(data, known[order], sets, SIGNAL_VARIANCES[1])
+    found = read_held_out(data, without, fit_bag_likelihoods(data.blocks, [fold.problem for fold in without]))
     inside = np.isin(folds, [2, 3])
     others = ds[~inside]
     features = data.kernel_map(torch.tensor(others.bags.instances).double())
@@ -33,10 +35,10 @@ def test_held_out_evidence_is_that_of_a_fit_to_the_other_bags_alone() -> None:
     blocks = blocks_of(block_of(features, torch.tensor(others.bags.offsets)))
     regression = fit_bag_regression(blocks, gram, known[~inside], variances=[SIGNAL_VARIANCES[1]])
     candidates = torch.tensor(others.candidates)
-    likelihood = fit_bag_likelihood(blocks, gram.diagonal(), regression.posterior, candidates)
+    (likelihood,) = fit_bag_likelihoods(blocks, [Problem(gram.diagonal(), regression.posterior, candidates)])
     left_out = ds[inside]
     new = block_of(data.kernel_map(torch.tensor(left_out.bags.instances).double()), torch.tensor(left_out.bags.offsets))
-    for evidence, expert, tolerance in ((found[0], regression.expert, 1e-4), (found[1], likelihood, 0.02)):
+    for evidence, expert, tolerance in ((found[0], regression.expert, 1e-4), (found[1], likelihood.expert, 0.02)):
         expected = Expert.read(new, expert)
         torch.testing.assert_close(evidence[np.argsort(order)[inside]], expected, atol=tolerance, rtol=tolerance)
 

@@ -1,49 +1,15 @@
-"""The bag likelihood against sums over labellings and finite differences."""
+"""Fits of the bag likelihood: what they find, and that fits which share their passes do not meet."""
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
-import pytest
 import torch
 from baggp_blocks import block_of, blocks_of, generator, make_block, random_candidates
-from scipy.optimize import check_grad
 
 from mipl.baggp.constants import STAGES
-from mipl.baggp.likelihood import LabelPrior, fit_bag_likelihood, likelihood_statistics
-
-
-@pytest.mark.parametrize("hold_prior", [True, False])
-def test_the_gradient_of_the_bag_likelihood_equals_finite_differences(hold_prior: bool) -> None:
-    block = make_block([1, 4, 3, 6, 2])
-    candidates = random_candidates(5, 3)
-    prior = torch.where(candidates, torch.rand(5, 3, generator=generator(2), dtype=torch.float64), 0.0)
-    labels = LabelPrior.of(prior / prior.sum(dim=1, keepdim=True), candidates)
-    bias = torch.tensor([-3.0, -2.0, -3.0, -0.1], dtype=torch.float64)
-
-    def statistics(w: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        return likelihood_statistics(block, labels, torch.from_numpy(w.reshape(6, 4)), bias, math.log(2.0), hold_prior)
-
-    for seed in range(3):
-        w = np.random.default_rng(seed).normal(size=24)
-        error = check_grad(lambda w: float(statistics(w)[0]), lambda w: statistics(w)[1].numpy().ravel(), w)
-        assert error < 1e-4 * np.linalg.norm(statistics(w)[1])
-
-
-def test_the_bag_likelihood_is_the_sum_over_labellings() -> None:
-    block = make_block([2, 3])
-    bias = torch.tensor([-1.0, -2.0, -0.5], dtype=torch.float64)
-    W = torch.randn(6, 3, generator=generator(3), dtype=torch.float64)
-    prior = torch.tensor([[0.3, 0.7], [1.0, 0.0]], dtype=torch.float64)
-    p = torch.softmax(block.features @ W + bias, dim=1)
-    kappa, expected = 1.5, 0.0
-    for b, (low, high) in enumerate([(0, 2), (2, 5)]):
-        Z = (kappa * p[low:high, :2] + p[low:high, 2:]).prod(dim=0) - p[low:high, 2].prod()
-        expected -= torch.log((prior[b] * Z).sum()).item()
-    labels = LabelPrior.of(prior, prior > 0)
-    value, _ = likelihood_statistics(block, labels, W, bias, math.log(kappa), False)
-    assert value.item() == pytest.approx(expected, rel=1e-12)
+from mipl.baggp.likelihood import Problem, fit_bag_likelihoods
+from mipl.baggp.model import Expert
 
 
 def test_the_bag_likelihood_finds_what_distinguishes_the_classes() -> None:
@@ -58,7 +24,7 @@ def test_the_bag_likelihood_finds_what_distinguishes_the_classes() -> None:
     eigenvalues, Q = torch.linalg.eigh((features.T @ features).double())
     block = block_of(features @ Q.float(), offsets)
     prior = candidates.double() / candidates.sum(dim=1, keepdim=True)
-    model = fit_bag_likelihood(blocks_of(block), eigenvalues, prior, candidates)
+    ((model, _),) = fit_bag_likelihoods(blocks_of(block), [Problem(eigenvalues, prior, candidates)])
     best = model.logits(block.features).reshape(60, 4, q)
     assert (best.amax(dim=1).argmax(dim=1) == label).all()
     assert (best.gather(2, label[:, None, None].expand(60, 4, 1)).argmax(dim=1).flatten() == 0).all()
@@ -70,7 +36,8 @@ def test_logits_are_moderated_by_the_posterior_variance_of_the_weights() -> None
     features = features @ Q.float()
     prior = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).double()
     block = block_of(features, torch.tensor([0, 20, 40]))
-    model = fit_bag_likelihood(blocks_of(block), eigenvalues, prior, prior > 0, stages=STAGES[:1])
+    problem = Problem(eigenvalues, prior, prior > 0)
+    ((model, _),) = fit_bag_likelihoods(blocks_of(block), [problem], stages=STAGES[:1])
     phi = torch.cat([features[:2], 5 * features[:1]]).double()
     mode = phi @ model.coef + model.intercept
     gram = features.double().T @ features.double()
@@ -82,19 +49,31 @@ def test_logits_are_moderated_by_the_posterior_variance_of_the_weights() -> None
     torch.testing.assert_close(model.logits(phi.float()), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_the_background_class_is_the_product_of_negatives() -> None:
-    block, background = make_block([2, 3]), torch.tensor([False, True, False])
-    bias = torch.tensor([-1.0, -1e3, -2.0, -0.5], dtype=torch.float64)
-    W = torch.randn(6, 4, generator=generator(3), dtype=torch.float64)
-    W[:, 1] = 0
-    prior = torch.tensor([[0.3, 0.5, 0.2], [0.0, 0.4, 0.6]], dtype=torch.float64)
-    p = torch.softmax(block.features @ W + bias, dim=1)
-    expected = 0.0
-    for b, (low, high) in enumerate([(0, 2), (2, 5)]):
-        negative = p[low:high, 3].prod()
-        Z = (p[low:high, :3] + p[low:high, 3:]).prod(dim=0) - negative
-        expected -= torch.log(prior[b, 0] * Z[0] + prior[b, 1] * negative + prior[b, 2] * Z[2]).item()
-    labels = LabelPrior.of(prior, prior > 0)
-    value, gradient = likelihood_statistics(block, labels, W, bias, 0.0, False, background)
-    assert value.item() == pytest.approx(expected, rel=1e-12)
-    assert (gradient[:, 1] == 0).all()
+def test_fits_that_share_passes_are_those_of_each_alone_to_its_own_bags() -> None:
+    first, second = make_block([1, 4, 3, 6, 2], seed=1), make_block([2, 5, 3, 4], seed=2)
+    blocks = blocks_of(first, second)
+    candidates = random_candidates(9, 3)
+    masks = [
+        None,
+        torch.arange(9) < 5,
+        torch.arange(9) >= 5,
+        torch.arange(9) % 3 > 0,
+    ]  # whole blocks, and parts of both
+    features = torch.cat([first.features, second.features])
+    offsets = torch.cat([first.offsets, second.offsets[1:] + first.offsets[-1]])
+    problems, alone = [], []
+    for i, inside in enumerate(masks):
+        prior = torch.where(candidates, torch.rand(9, 3, generator=generator(i), dtype=torch.float64) + 0.1, 0.0)
+        prior /= prior.sum(dim=1, keepdim=True)
+        chosen = torch.ones(9, dtype=torch.bool) if inside is None else inside
+        rows = torch.repeat_interleave(chosen, offsets.diff())
+        own = features[rows]
+        block = block_of(own, torch.cat([torch.zeros(1, dtype=torch.int64), offsets.diff()[chosen].cumsum(0)]))
+        diagonal = own.square().sum(dim=0)
+        problems.append(Problem(diagonal, prior, candidates, inside))
+        alone += fit_bag_likelihoods(blocks_of(block), [Problem(diagonal, prior[chosen], candidates[chosen])])
+    for together, (expert, _) in zip(fit_bag_likelihoods(blocks, problems), alone, strict=True):
+        torch.testing.assert_close(together.expert.coef, expert.coef, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(together.expert.class_offset, expert.class_offset, rtol=1e-6, atol=1e-6)
+        read = torch.cat([Expert.read(block, expert) for block in (first, second)])  # bags outside too
+        torch.testing.assert_close(together.log_evidence, read, rtol=1e-5, atol=1e-5)

@@ -14,8 +14,8 @@ from mipl.baggp import blocks as blocks_module
 from mipl.progress import SILENT, Phases
 
 PHASES = ["front end", "landmarks", "features", "Gram matrix", "bag regression", "bag likelihood"]
-FOLDS = [f"fold {k} of 4, {phase}" for k in range(1, 5) for phase in PHASES[-2:]]
-ALL = [*PHASES, *FOLDS, "stacking", "digests of the bags"]
+FOLDS = [f"fold {k} of 4, bag regression" for k in range(1, 5)]
+ALL = [*PHASES[:-1], *FOLDS, "bag likelihood", "stacking", "digests of the bags"]
 
 Seen = list[tuple[str, int, int | None]]
 

@@ -7,7 +7,7 @@ import torch
 from baggp_blocks import generator, log_prior, low_rank_of
 
 from mipl.baggp.constants import STAGES
-from mipl.baggp.likelihood import fit_bag_likelihood
+from mipl.baggp.likelihood import Problem, fit_bag_likelihoods
 from mipl.baggp.places import Local
 from mipl.baggp.regression import fit_bag_regression
 from mipl.datasets.synthetic import make_bags
@@ -34,9 +34,10 @@ def test_the_stages_do_not_depend_on_how_bags_are_cut_into_blocks() -> None:
         data = low_rank_of(X, ds.bags.offsets, kernel_map, instances=rows)
         regression = fit_bag_regression(data.blocks, data.spectrum, log_prior(ds.candidates))
         candidates = torch.tensor(ds.candidates)
-        likelihood = fit_bag_likelihood(data.blocks, data.spectrum, regression.posterior, candidates, stages=STAGES[:2])
+        problem = Problem(data.spectrum, regression.posterior, candidates)
+        (likelihood,) = fit_bag_likelihoods(data.blocks, [problem], stages=STAGES[:2])
         features = torch.cat([block.features for block in Local().fetch(data.blocks.features)])
-        answers.append((regression.posterior, likelihood.logits(features)))
+        answers.append((regression.posterior, likelihood.expert.logits(features)))
     assert len(data.blocks.parts) > 4
     torch.testing.assert_close(answers[0][0], answers[1][0], atol=1e-4, rtol=0)
     torch.testing.assert_close(answers[0][1], answers[1][1], atol=0.05, rtol=0)

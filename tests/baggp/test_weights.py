@@ -14,7 +14,7 @@ from mipl import BagGP, MIPLDataset
 from mipl.baggp.blocks import Block, Column
 from mipl.baggp.class_offsets import class_offsets
 from mipl.baggp.cross_fit import assign_folds
-from mipl.baggp.likelihood import LabelPrior, likelihood_statistics
+from mipl.baggp.likelihood_sums import LabelPrior, likelihood_statistics
 from mipl.baggp.low_rank import upper_gram
 from mipl.baggp.platt import fit_platt
 from mipl.baggp.regression import fit_bag_regression
@@ -43,12 +43,17 @@ def test_likelihood_and_gradient_count_copies(hold_prior: bool) -> None:
     weighted, copied = weighted_and_copied()
     candidates = random_candidates(5, 3)
     prior = torch.where(candidates, torch.rand(5, 3, generator=generator(2), dtype=torch.float64), 0.0)
-    W = torch.randn(6, 4, generator=generator(3), dtype=torch.float64)
+    W = torch.randn(1, 4, 6, generator=generator(3), dtype=torch.float64)
     bias = torch.tensor([-3.0, -2.0, -3.0, -0.1], dtype=torch.float64)
     values, gradients = zip(
         *(
-            likelihood_statistics(block, LabelPrior.of(p, p > 0), W, bias, math.log(2.0), hold_prior)
-            for block, p in ((weighted, prior), (copied, prior[COPIES]))
+            likelihood_statistics(
+                block, LabelPrior.of(p, p > 0, counts[:, None]), [0], W, bias, math.log(2.0), hold_prior
+            )
+            for block, p, counts in (
+                (weighted, prior[:, None], WEIGHT),
+                (copied, prior[COPIES, None], torch.ones(len(COPIES))),
+            )
         ),
         strict=True,
     )

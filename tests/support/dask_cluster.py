@@ -14,7 +14,8 @@ import pytest
 from bench_runs import PATIENCE, environment
 
 from mipl.baggp.constants import Stage
-from mipl.baggp.likelihood import fit_bag_likelihood
+from mipl.baggp.likelihood import fit_bag_likelihoods
+from mipl.progress import SILENT
 
 
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,7 +23,7 @@ def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mipl.baggp.regression.REGRESSION_ITERATIONS", 2)
     monkeypatch.setattr("mipl.baggp.platt.PLATT_STEPS", 3)
     short = (Stage(4, 30.0, True), Stage(4, 100.0, False))
-    monkeypatch.setattr(fit_bag_likelihood, "__defaults__", (*fit_bag_likelihood.__defaults__[:-1], short))
+    monkeypatch.setattr(fit_bag_likelihoods, "__defaults__", (None, None, short, SILENT))
 
 
 class Cluster:

@@ -2,11 +2,13 @@
 
 The bag regression leaves a bag's own vote out exactly, but in its rounds a bag's candidates travel through other bags
 and come back to it, and the bag likelihood has seen them outright. So both are fitted anew without each fold in turn,
-and read the bags of the fold as they would read new bags.
+and read the bags of the fold as they would read new bags. The regressions are fitted one by one; the likelihoods share
+their passes over the blocks with that of all bags (`mipl.baggp.likelihood`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -19,14 +21,14 @@ from torch import Tensor
 from mipl.baggp.blocks import Blocks, Place
 from mipl.baggp.candidate_noise import fit_trusted
 from mipl.baggp.constants import MIN_FOLD_BAGS, SIGNAL_VARIANCES, TWO_FOLDS_INSTANCES
-from mipl.baggp.likelihood import fit_bag_likelihood
+from mipl.baggp.likelihood import BagLikelihood, Problem
 from mipl.baggp.low_rank import LowRank, gram_matrix
 from mipl.baggp.model import Expert
 from mipl.baggp.regression import fit_bag_regression
 from mipl.progress import SILENT, Phases
 from mipl.supervision import Supervision
 
-__all__ = ["HeldOut", "assign_folds", "half_folds", "held_out_evidence"]
+__all__ = ["Fold", "HeldOut", "assign_folds", "half_folds", "read_held_out", "regress_without_folds"]
 
 
 class HeldOut(NamedTuple):
@@ -76,17 +78,31 @@ def assign_folds(
     return fold_of_group[index]
 
 
-def held_out_evidence(
+class Fold(NamedTuple):
+    """What is held out together, and what was learned without it.
+
+    Attributes
+    ----------
+    held_out : the half-folds
+    regression : Expert, of the other bags
+    problem : Problem, of the bag likelihood of the other bags
+    """
+
+    held_out: list[int]
+    regression: Expert
+    problem: Problem
+
+
+def regress_without_folds(
     data: LowRank,
     log_prior: Tensor,
     sets: Tensor,
     signal_variance: float,
-    kappa: float | None,
     background: Tensor | None = None,
     joined: bool = False,
     progress: Phases = SILENT,
-) -> HeldOut:
-    """Fit both experts without each fold and read the bags of the fold, all in the order of the blocks.
+) -> list[Fold]:
+    """Fit the bag regression without each fold; bags are in the order of the blocks.
 
     Blocks have half-folds. Two of them are held out at a time; one, where the regression took the smaller variance,
     because instances say little there: the more bags, the better, and a fit to three quarters of them would be so much
@@ -97,29 +113,37 @@ def held_out_evidence(
     `joined` the blocks of each fit are joined first.
     """
     order = np.argsort(data.blocks.bags)
-    result = HeldOut(*(torch.empty_like(log_prior) for _ in range(2)))
     at_a_time = 1 if signal_variance == SIGNAL_VARIANCES[0] else 2
     folds = data.blocks.folds
     held_out = [folds[start : start + at_a_time] for start in range(0, len(folds), at_a_time)]
 
-    def hold_out(i: int, place: Place) -> None:
+    def without(i: int, place: Place) -> Fold:
         watch = progress.within(f"fold {i + 1} of {len(held_out)}")
         blocks = replace(data.blocks, place=place)
-        kept, left_out = blocks.without(held_out[i]), blocks.only(held_out[i])
-        own = torch.diag(data.spectrum) - gram_matrix(left_out)
+        kept = blocks.without(held_out[i])
+        own = torch.diag(data.spectrum) - gram_matrix(blocks.only(held_out[i]))
         if joined:
             kept = kept.joined()
+        rows = torch.from_numpy(_positions(order, kept)).to(log_prior.device)
         fit = partial(fit_bag_regression, kept, own, background=background, variances=[signal_variance], progress=watch)
-        rows = _positions(order, kept)
-        regression, possible = fit_trusted(fit, log_prior[rows], sets[rows])
-        diagonal = own.diagonal().clamp(min=0)
-        likelihood = fit_bag_likelihood(
-            kept, diagonal, regression.posterior, possible, kappa, background, progress=watch
-        )
-        for answers, expert in zip(result, (regression.expert, likelihood), strict=True):
-            answers[_positions(order, left_out)] = left_out.cat(Expert.read, left_out.features, expert=expert)
+        found, possible = fit_trusted(fit, log_prior[rows], sets[rows])
+        prior, candidates, inside = torch.zeros_like(log_prior), sets.clone(), torch.zeros_like(sets[:, 0])
+        prior[rows], candidates[rows], inside[rows] = found.posterior, possible, True
+        problem = Problem(own.diagonal().clamp(min=0), prior, candidates, inside)
+        return Fold(held_out[i], found.expert, problem)
 
-    data.blocks.place.concurrently([partial(hold_out, i) for i in range(len(held_out))])
+    return data.blocks.place.concurrently([partial(without, i) for i in range(len(held_out))])
+
+
+def read_held_out(data: LowRank, folds: Sequence[Fold], likelihoods: Sequence[BagLikelihood]) -> HeldOut:
+    """What the experts of each fold say of the bags of the fold, all in the order of the blocks."""
+    order = np.argsort(data.blocks.bags)
+    result = HeldOut(*(torch.empty_like(folds[0].problem.prior) for _ in HeldOut._fields))
+    for fold, likelihood in zip(folds, likelihoods, strict=True):
+        left_out = data.blocks.only(fold.held_out)
+        rows = _positions(order, left_out)
+        result.regression[rows] = left_out.cat(Expert.read, left_out.features, expert=fold.regression)
+        result.likelihood[rows] = likelihood.log_evidence[rows]
     return result
 
 

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from mipl.bag_posterior import label_posterior
 from mipl.baggp.candidate_noise import expected_noise, fit_candidate_noise, fit_trusted, noisy_log_prior
-from mipl.baggp.cross_fit import held_out_evidence
-from mipl.baggp.likelihood import fit_bag_likelihood
+from mipl.baggp.cross_fit import read_held_out, regress_without_folds
+from mipl.baggp.likelihood import Problem, fit_bag_likelihoods
 from mipl.baggp.low_rank import LowRank
 from mipl.baggp.model import BagModel
 from mipl.baggp.regression import fit_bag_regression
@@ -93,13 +93,16 @@ def learn(
         regression = fit(log_prior)
     sets = torch.tensor(supervision.candidates, device=device)
     regression, possible = fit_trusted(fit, log_prior, sets, regression)
-    likelihood = fit_bag_likelihood(
-        blocks, data.spectrum, regression.posterior, possible, kappa, background, progress=progress
-    )
-    model = BagModel(regression.expert, likelihood, default_stacking())
+    problems, folds = [Problem(data.spectrum, regression.posterior, possible)], []
+    if cross_fit:
+        variance = regression.signal_variance
+        folds = regress_without_folds(data, log_prior, sets, variance, background, joined, progress)
+        problems += [fold.problem for fold in folds]
+    likelihood, *without = fit_bag_likelihoods(blocks, problems, kappa, background, progress=progress)
+    model = BagModel(regression.expert, likelihood.expert, default_stacking())
     if not cross_fit:
         return Learned(model, label_posterior(regression.log_evidence, log_prior), strength, noise)
-    held_out = held_out_evidence(data, log_prior, sets, regression.signal_variance, kappa, background, joined, progress)
+    held_out = read_held_out(data, folds, without)
     progress("stacking")
     model = model._replace(stacking=fit_stacking(*held_out, log_prior, blocks.weight))
     posterior = training_posterior(model, blocks, held_out, log_prior)

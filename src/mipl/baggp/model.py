@@ -119,21 +119,32 @@ class BagModel(NamedTuple):
     likelihood: Expert
     stacking: Stacking
 
-    def answer(self, logits: tuple[Tensor, Tensor], offsets: Tensor) -> Answer:
-        """The answer for bags (m + 1,) from the instance logits (n, q) of both experts."""
-        first = self.regression.log_evidence(logits[0], offsets)
-        second = self.likelihood.log_evidence(logits[1], offsets)
+    def answer(self, logits: Tensor, offsets: Tensor) -> Answer:
+        """The answer for bags (m + 1,) from the instance logits (n, 2, q) of both experts."""
+        mask = self.regression.background
+        evidence = bag_evidence(logits.flatten(1), offsets, None if mask is None else mask.repeat(2)).log_evidence
+        first, second = evidence.view(-1, *logits.shape[1:]).unbind(1)
         share = self.stacking.second_share
-        return Answer((1 - share) * logits[0] + share * logits[1], self.stacking.probabilities(first, second))
+        return Answer(
+            (1 - share) * logits[:, 0] + share * logits[:, 1],
+            self.stacking.probabilities(first + self.regression.class_offset, second + self.likelihood.class_offset),
+        )
 
     @staticmethod
     def read(block: Block, model: BagModel) -> Tensor:
         """Probabilities (m_b, q) of the labels of a block's bags."""
         return model.answer(model.logits(block.features), block.offsets).probabilities
 
-    def logits(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Instance logits (n, q) of both experts."""
-        return self.regression.logits(features), self.likelihood.logits(features)
+    def logits(self, features: Tensor) -> Tensor:
+        """Instance logits (n, 2, q) of both experts, from one product."""
+        experts = (self.regression, self.likelihood)
+        coef = torch.cat([expert.coef for expert in experts], dim=1).to(features.dtype)
+        intercept = torch.stack([expert.intercept for expert in experts])
+        g = thin_product(features, coef).contiguous().double().view(len(features), *intercept.shape) + intercept
+        for i, expert in enumerate(experts):
+            if expert.variance is not None:
+                g[:, i] = expert.moderate(g[:, i], features)
+        return g
 
     def instance_probabilities(self, answer: Answer, offsets: Tensor) -> Tensor:
         """Probabilities (n, q + 1) that an instance carries each label, the last column that it carries none."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mipl.baggp.constants import PREDICTION_LEAST, PREDICTION_ROWS, PREDICTION_TILE
 from mipl.baggp.model import BagModel
-from mipl.compute import limit_torch, use_one_thread
+from mipl.compute import use_one_thread
 from mipl.errors import DataError
 from mipl.gp.nystrom import KernelMap
 
@@ -63,24 +63,23 @@ def bounded_tensor(X: Any, device: torch.device, origin: Any) -> Tensor:
     return rows
 
 
-def instance_logits(model: BagModel, kernel_map: KernelMap, X: Tensor, n_threads: int) -> tuple[Tensor, Tensor]:
-    """Instance logits (n, q) of both experts from the front end's features (n, d).
+def instance_logits(model: BagModel, kernel_map: KernelMap, X: Tensor, n_threads: int) -> Tensor:
+    """Instance logits (n, 2, q) of both experts from the front end's features (n, d), for a thread kept to one thread.
 
     Blocks of instances are padded to a multiple of `PREDICTION_TILE` and worked on by one thread each: matrix products
     then give a row the same digits whatever rows are beside it, and whatever the number of threads.
     """
     blocks = X.split(PREDICTION_ROWS)
 
-    def logits(rows: Tensor) -> tuple[Tensor, Tensor]:
+    def logits(rows: Tensor) -> Tensor:
         missing = max(-len(rows) % PREDICTION_TILE, PREDICTION_LEAST - len(rows))
-        padding = rows.new_zeros(missing, rows.shape[1])
-        return model.logits(kernel_map(torch.cat([rows, padding])))
+        if missing:
+            rows = torch.cat([rows, rows.new_zeros(missing, rows.shape[1])])
+        return model.logits(kernel_map(rows))
 
-    if len(blocks) == 1 or n_threads == 1:
-        with limit_torch(one_thread=True):
-            pieces = [logits(rows) for rows in blocks]
-    else:
-        with ThreadPoolExecutor(min(n_threads, len(blocks)), initializer=use_one_thread) as pool:
-            pieces = list(pool.map(logits, blocks))
-    first, second = (torch.cat(piece)[: len(X)] for piece in zip(*pieces, strict=True))
-    return first, second
+    if len(blocks) == 1:
+        return logits(X)[: len(X)]
+    if n_threads == 1:
+        return torch.cat(list(map(logits, blocks)))[: len(X)]
+    with ThreadPoolExecutor(min(n_threads, len(blocks)), initializer=use_one_thread) as pool:
+        return torch.cat(list(pool.map(logits, blocks)))[: len(X)]

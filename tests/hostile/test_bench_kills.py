@@ -65,15 +65,14 @@ class Campaign:
             found = db.execute("SELECT split, json_extract(scores, '$.accuracy') FROM results").fetchall()
         self.counts["wrong"] += len({split for split, _ in found}) != len(set(found))  # all methods see the same bags
 
-    def report(self, capsys, name):
-        with capsys.disabled():
-            print(f"\n{name}: " + ", ".join(f"{count} {what}" for what, count in self.counts.items()))
+    def report(self, name):
+        print(f"{name}: " + ", ".join(f"{count} {what}" for what, count in self.counts.items()))
         assert {what: count for what, count in self.counts.items() if what != "kills" and count} == {}, self.odd
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
-def test_killed_runs_lose_repeat_and_leave_nothing(tmp_path, bags, capsys, seed):
+def test_killed_runs_lose_repeat_and_leave_nothing(tmp_path, bags, seed):
     campaign, rng = Campaign(tmp_path, bags), np.random.default_rng(seed)
     for _ in range(10):
         process = campaign.start()
@@ -83,11 +82,11 @@ def test_killed_runs_lose_repeat_and_leave_nothing(tmp_path, bags, capsys, seed)
         campaign.counts["kills"] += 1
         campaign.check()
     campaign.finish()
-    campaign.report(capsys, f"runs killed, seed {seed}")
+    campaign.report(f"runs killed, seed {seed}")
 
 
 @pytest.mark.slow
-def test_killed_workers_lose_repeat_and_leave_nothing(tmp_path, bags, capsys):
+def test_killed_workers_lose_repeat_and_leave_nothing(tmp_path, bags):
     campaign, rng = Campaign(tmp_path, bags), np.random.default_rng(0)
     process = campaign.start()
     while process.poll() is None and campaign.counts["kills"] < 20:
@@ -105,12 +104,12 @@ def test_killed_workers_lose_repeat_and_leave_nothing(tmp_path, bags, capsys):
         db.execute("DELETE FROM results WHERE state = 'failed' AND error LIKE 'the process was killed by %'")
     campaign.check()
     campaign.finish()
-    campaign.report(capsys, "workers killed")
+    campaign.report("workers killed")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_stopped_runs_end_with_one_line_and_their_code(tmp_path, bags, capsys, signum, code):
+def test_stopped_runs_end_with_one_line_and_their_code(tmp_path, bags, signum, code):
     campaign, rng = Campaign(tmp_path, bags), np.random.default_rng(signum)
     for _ in range(10):
         process = campaign.start()
@@ -125,4 +124,4 @@ def test_stopped_runs_end_with_one_line_and_their_code(tmp_path, bags, capsys, s
             campaign.odd.append((process.returncode, said))
         campaign.check()
     campaign.finish()
-    campaign.report(capsys, f"runs stopped by {signal.Signals(signum).name}")
+    campaign.report(f"runs stopped by {signal.Signals(signum).name}")

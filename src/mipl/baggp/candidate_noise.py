@@ -25,7 +25,6 @@ which on a set tells less than nothing, :math:`1 - s / q`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -33,7 +32,6 @@ from numpy.typing import NDArray
 from scipy.special import logit, logsumexp
 from torch import Tensor
 
-from mipl.bag_posterior import label_posterior
 from mipl.baggp.constants import (
     CANDIDATE_NOISE_PRIOR,
     NOISE_BAGS,
@@ -43,9 +41,8 @@ from mipl.baggp.constants import (
     PRIOR_SCALE,
     SCALE_PRECISION,
 )
-from mipl.baggp.regression import BagRegression
 
-__all__ = ["expected_noise", "fit_candidate_noise", "fit_trusted", "noisy_log_prior"]
+__all__ = ["expected_noise", "fit_candidate_noise", "noisy_log_prior", "trusted_sets"]
 
 
 def expected_noise() -> float:
@@ -100,44 +97,20 @@ def fit_candidate_noise(log_evidence: Tensor, candidates: NDArray[np.bool_], wei
     return float(rates[torch.logsumexp(torch.stack(joint), dim=0).argmax()])
 
 
-def fit_trusted(
-    fit: Callable[[Tensor], BagRegression], log_prior: Tensor, sets: Tensor, first: BagRegression | None = None
-) -> tuple[BagRegression, Tensor]:
-    """A bag regression that takes sets at their word where they have probably the truth, and what it took for known.
-
-    With noise every label of every bag is possible, and what a right set says is diluted. So left-out models judge each
-    set first, under that prior; then the regression is fitted anew with the labels off the set ruled out in bags whose
-    set has probably the truth. Without noise there is nothing to judge.
+def trusted_sets(log_prior: Tensor, candidates: Tensor, posterior: Tensor) -> Tensor:
+    """The same knowledge (m, q), with labels off the set ruled out in bags whose set has probably the truth.
 
     Parameters
     ----------
-    fit : callable
-        Gives the regression for what is known of labels, a log prior (m, q).
     log_prior : (m, q)
-        What is known, noise included.
-    sets : (m, q) bool
-        The candidate sets.
-    first : BagRegression or None, default=None
-        The regression under `log_prior`; None fits it.
-
-    Returns
-    -------
-    regression : BagRegression
-    possible : (m, q) bool
-        The labels that the sets, judged by this regression, leave to the bags.
+        With noise: not -inf off the sets.
+    candidates : (m, q) bool
+        The sets.
+    posterior : (m, q)
+        What left-out models say of the labels under that prior.
     """
-    found = fit(log_prior) if first is None else first
-    if bool((sets | (log_prior == -torch.inf)).all()):
-        return found, sets
-    found = fit(_trusting(found, log_prior, sets))
-    return found, _trusting(found, log_prior, sets) > -torch.inf
-
-
-def _trusting(found: BagRegression, log_prior: Tensor, sets: Tensor) -> Tensor:
-    """The log prior (m, q), with labels off the set ruled out in bags whose set has probably the truth."""
-    posterior = label_posterior(found.log_evidence, log_prior)
-    right = torch.where(sets, posterior, 0.0).sum(dim=1) > 0.5
-    return torch.where(right[:, None] & ~sets, -torch.inf, log_prior)
+    right = torch.where(candidates, posterior, 0.0).sum(dim=1) > 0.5
+    return torch.where(right[:, None] & ~candidates, -torch.inf, log_prior)
 
 
 def _doubted(candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.baggp.blocks import Blocks, Place
-from mipl.baggp.candidate_noise import fit_trusted
+from mipl.baggp.candidate_noise import trusted_sets
 from mipl.baggp.constants import MIN_FOLD_BAGS, SIGNAL_VARIANCES, TWO_FOLDS_INSTANCES
 from mipl.baggp.likelihood import BagLikelihood, Problem
 from mipl.baggp.low_rank import LowRank, gram_matrix
@@ -125,10 +125,10 @@ def regress_without_folds(
         if joined:
             kept = kept.joined()
         rows = torch.from_numpy(_positions(order, kept)).to(log_prior.device)
-        fit = partial(fit_bag_regression, kept, own, background=background, variances=[signal_variance], progress=watch)
-        found, possible = fit_trusted(fit, log_prior[rows], sets[rows])
+        found = fit_bag_regression(kept, own, log_prior[rows], background, [signal_variance], watch)
         prior, candidates, inside = torch.zeros_like(log_prior), sets.clone(), torch.zeros_like(sets[:, 0])
-        prior[rows], candidates[rows], inside[rows] = found.posterior, possible, True
+        prior[rows], inside[rows] = found.posterior, True
+        candidates[rows] = trusted_sets(log_prior[rows], sets[rows], found.posterior) > -torch.inf
         problem = Problem(own.diagonal().clamp(min=0), prior, candidates, inside)
         return Fold(held_out[i], found.expert, problem)
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from mipl.bag_posterior import label_posterior
-from mipl.baggp.candidate_noise import expected_noise, fit_candidate_noise, fit_trusted, noisy_log_prior
+from mipl.baggp.candidate_noise import expected_noise, fit_candidate_noise, noisy_log_prior, trusted_sets
 from mipl.baggp.cross_fit import read_held_out, regress_without_folds
 from mipl.baggp.likelihood import Problem, fit_bag_likelihoods
 from mipl.baggp.low_rank import LowRank
@@ -80,8 +78,7 @@ def learn(
     known = np.where(supervision.candidates, 0.0, -np.inf)
     noise = expected_noise() if isinstance(candidate_noise, str) else float(candidate_noise)
     log_prior = torch.tensor(noisy_log_prior(known, noise), device=device)
-    fit = partial(fit_bag_regression, blocks, data.spectrum, background=background, progress=progress)
-    regression = fit(log_prior)
+    regression = fit_bag_regression(blocks, data.spectrum, log_prior, background, progress=progress)
     if candidate_noise == "auto":
         noise = fit_candidate_noise(regression.log_evidence, supervision.candidates, blocks.weight)
     strength = None
@@ -90,10 +87,10 @@ def learn(
         known = vote_log_prior(supervision.weights, strength)
     if strength is not None or candidate_noise == "auto":
         log_prior = torch.tensor(noisy_log_prior(known, noise), device=device)
-        regression = fit(log_prior)
+        regression = fit_bag_regression(blocks, data.spectrum, log_prior, background, progress=progress)
     sets = torch.tensor(supervision.candidates, device=device)
-    regression, possible = fit_trusted(fit, log_prior, sets, regression)
-    problems, folds = [Problem(data.spectrum, regression.posterior, possible)], []
+    candidates = trusted_sets(log_prior, sets, regression.posterior) > -torch.inf
+    problems, folds = [Problem(data.spectrum, regression.posterior, candidates)], []
     if cross_fit:
         variance = regression.signal_variance
         folds = regress_without_folds(data, log_prior, sets, variance, background, joined, progress)
@@ -101,7 +98,7 @@ def learn(
     likelihood, *without = fit_bag_likelihoods(blocks, problems, kappa, background, progress=progress)
     model = BagModel(regression.expert, likelihood.expert, default_stacking())
     if not cross_fit:
-        return Learned(model, label_posterior(regression.log_evidence, log_prior), strength, noise)
+        return Learned(model, regression.posterior, strength, noise)
     held_out = read_held_out(data, folds, without)
     progress("stacking")
     model = model._replace(stacking=fit_stacking(*held_out, log_prior, blocks.weight))

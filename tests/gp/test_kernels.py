@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from mipl.gp.kernels import KernelMatrix, MaternMatrix, cross_kernel, is_scaled_matern, kernel_matrix, scaled_matern
+from mipl.gp.kernels import (
+    KernelMatrix,
+    MaternMatrix,
+    cross_kernel,
+    distances,
+    is_scaled_matern,
+    kernel_matrix,
+    scaled_matern,
+)
 
 N, D = 50, 3
 EVERYTHING, K_ALONE, NOTHING = 1e9, N * N * 8 * 2, 0
@@ -154,3 +162,11 @@ def test_one_wild_value_leaves_the_distances_of_the_others(X: Any, size: float) 
     torch.testing.assert_close(K[others][:, others], expected)
     torch.testing.assert_close(cross_kernel(matern(), wild[others], wild)[:, others], expected)
     assert (K[7, others] < 1e-9).all()
+
+
+def test_near_duplicates_far_from_the_origin_are_kept_apart_in_single_precision() -> None:
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(50, 40, generator=generator)
+    near = rows + 1e-4 * torch.randn(50, 40, generator=generator)
+    exact = torch.cdist(rows.double(), near.double(), compute_mode="donot_use_mm_for_euclid_dist")
+    np.testing.assert_allclose(distances(rows, near).double(), exact, rtol=1e-4)

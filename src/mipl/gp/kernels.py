@@ -29,6 +29,12 @@ __all__ = [
 # Rows of a tile. On a CPU the passes of an elementwise formula over a tile should find it in the cache; a GPU wants
 # long launches instead. Measured: 512 to 1024 are equally fast, 256 takes half as long again.
 TILE_ROWS = {"cpu": 768, "cuda": 8192}
+# Elements that passes over a matrix handle at once, so that they find them in the cache.
+_CHUNK = 1 << 18
+# Squared distances below this share of the squared length of a row are computed from differences: above, the relative
+# error of single precision is 1e-4 at most. Larger squared lengths than the latter are not for single precision.
+_NEAR = 2e-3
+_LARGEST = 1e30
 #: How much larger the squared length of an instance than the median one is wild.
 _WILD = 1e12
 
@@ -42,14 +48,28 @@ def scaled_matern(nu: float, lengthscale: float, outputscale: float) -> ScaleKer
 
 
 def distances(A: Tensor, B: Tensor) -> Tensor:
-    """Euclidean distances (a, b) between rows; float64 keeps near duplicates apart after the cancellation."""
-    A, B = A.double(), B.double()
-    return _distances(A, A.square().sum(1), B, B.square().sum(1))
+    """Euclidean distances (a, b) between rows; in double precision where their squares are beyond single precision."""
+    squares = A.square().sum(1), B.square().sum(1)
+    if A.dtype != torch.float64 and not all(lengths.max() <= _LARGEST for lengths in squares):
+        return distances(A.double(), B.double())
+    return _distances(A, squares[0], B, squares[1])
 
 
 def _distances(A: Tensor, A_squares: Tensor, B: Tensor, B_squares: Tensor) -> Tensor:
+    """Distances (a, b) between rows of A (a, d) and B (b, d), whose squared lengths are given.
+
+    A product of matrices leaves a rounding error in proportion to these lengths, too large for rows that are close to
+    each other. Such pairs are few, of about equal length, and subtracted from each other instead.
+    """
     squares = torch.addmm(B_squares, A, B.T, alpha=-2)
-    return squares.add_(A_squares[:, None]).clamp_(min=0).sqrt_()
+    step = max(1, _CHUNK // len(B))
+    for rows, lengths, part in zip(A.split(step), A_squares.split(step), squares.split(step), strict=True):
+        part.add_(lengths[:, None])
+        for pairs in (part < _NEAR * lengths[:, None]).nonzero().split(_CHUNK // 8):
+            i, j = pairs.unbind(1)
+            part[i, j] = (rows[i] - B[j]).square_().sum(1)
+        part.sqrt_()
+    return squares
 
 
 def is_scaled_matern(kernel: Kernel) -> bool:
@@ -67,9 +87,7 @@ def is_scaled_matern(kernel: Kernel) -> bool:
     )
 
 
-def _evaluate(
-    kernel: ScaleKernel, distance: Tensor, out: tuple[Tensor, Tensor, Tensor] | None = None
-) -> tuple[Tensor, Tensor]:
+def _evaluate(kernel: ScaleKernel, distance: Tensor, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
     """Values of a scaled Matérn kernel and their derivatives by the logarithm of the lengthscale.
 
     Values alone are taken from here too, so that a tile computed again equals the one that was not kept, bit for bit.
@@ -96,7 +114,13 @@ def cross_kernel(kernel: Kernel, A: Tensor, B: Tensor) -> Tensor:
     """Kernel values (a, b) between two sets of instances."""
     if is_scaled_matern(kernel):
         centre = _centre(B)
-        return _evaluate(kernel, distances(A - centre, B - centre).to(A.dtype))[0]
+        values = distances(A - centre, B - centre).to(A.dtype)
+        step = max(1, _CHUNK // len(B))
+        scratch = [values.new_empty(min(step, len(A)), len(B)) for _ in range(3)]
+        for part in values.split(step):
+            found, _ = _evaluate(kernel, part, tuple(array[: len(part)] for array in scratch))
+            part.copy_(found)
+        return values
     dense: Tensor = kernel(A, B).to_dense()
     return dense
 
@@ -234,16 +258,17 @@ class MaternMatrix(KernelMatrix):
     kernel, X, memory_budget
         See `KernelMatrix`; the kernel is one that `is_scaled_matern` accepts.
     keep_derivatives : bool, default=True
-        Whether distances and derivatives may be kept. Without, distances are computed in the precision of X.
+        Whether distances and derivatives may be kept.
     """
 
     def __init__(self, kernel: ScaleKernel, X: Tensor, memory_budget: float, *, keep_derivatives: bool = True) -> None:
         super().__init__(kernel, X, memory_budget)
         self.parameters = [kernel.base_kernel.raw_lengthscale, kernel.raw_outputscale]
-        # Near duplicates must be kept apart where matrices are inverted, which those without derivatives are not.
-        exact = X.double() if keep_derivatives else X
-        self.centred = exact - _centre(exact)
+        self.centred = X - _centre(X)
         self.squares = self.centred.square().sum(1)
+        if not self.squares.max() <= _LARGEST:
+            self.centred = X.double() - _centre(X.double())
+            self.squares = self.centred.square().sum(1)
         self.keeps_all = keep_derivatives and 3 * self.half_bytes <= memory_budget
         self.distances: dict[tuple[int, int], Tensor] = {}
         self.derivatives: dict[tuple[int, int], Tensor] = {}

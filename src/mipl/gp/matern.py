@@ -69,7 +69,7 @@ def matern_and_derivative(
     nu: float,
     lengthscale: float,
     outputscale: float,
-    out: tuple[Tensor, Tensor, Tensor] | None = None,
+    out: tuple[Tensor, ...] | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Kernel values times `outputscale`, and their derivatives by the logarithm of the lengthscale.
 

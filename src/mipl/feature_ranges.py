@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -11,15 +13,30 @@ from numpy.typing import NDArray
 
 from mipl.bags import Bags
 
-__all__ = ["feature_ranges", "warn_of_far_features"]
+__all__ = ["far_features_untold", "feature_ranges", "warn_of_far_features"]
 
 #: A value is far outside if it is further from the training range than so many times its width.
 _WIDTHS = 100.0
+#: Whether the calling thread wants to be warned.
+_TELLS: ContextVar[bool] = ContextVar("tells", default=True)
 
 
 def feature_ranges(bags: Bags) -> NDArray[np.float32]:
     """Smallest and largest value (2, d) of each feature."""
     return np.stack([bags.instances.min(axis=0), bags.instances.max(axis=0)])
+
+
+@contextmanager
+def far_features_untold() -> Iterator[None]:
+    """No warnings of far features in the calling thread, for questions that nobody asked.
+
+    A filter of warnings would belong to the whole process: threads that set one at the same time leave it set.
+    """
+    before = _TELLS.set(False)
+    try:
+        yield
+    finally:
+        _TELLS.reset(before)
 
 
 def warn_of_far_features(bags: Bags, ranges: NDArray[np.float32], stacklevel: int = 2) -> None:
@@ -37,6 +54,8 @@ def warn_of_far_features(bags: Bags, ranges: NDArray[np.float32], stacklevel: in
     stacklevel : int, default=2
         Of the warning: who is told.
     """
+    if not _TELLS.get():
+        return
     low, high = ranges.astype(np.float64)
     width = np.where(high > low, high - low, np.maximum(np.abs(high), 1.0))
     bottom, top = low - _WIDTHS * width, high + _WIDTHS * width

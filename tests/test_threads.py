@@ -10,12 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from quick_methods import quick
+from threadpoolctl import ThreadpoolController
 
 import mipl
 from mipl.bags import Bags
 from mipl.gp import solvers
 from mipl.gp.kernels import kernel_matrix, scaled_matern
-from mipl.small_problems import small_dataset
+from mipl.small_problems import small_dataset, small_problem
 
 
 @pytest.fixture
@@ -93,3 +95,21 @@ def test_a_workbook_with_foreign_styles_is_read_without_a_word(
     with pytest.raises(SystemExit):
         main()
     assert "style" not in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("name", mipl.methods())
+def test_no_method_sets_the_number_of_blas_threads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    limited: list[str] = []
+    limit = ThreadpoolController.limit
+
+    def noted(self, *, limits=None, user_api=None):
+        if user_api != "openmp":
+            limited.extend(each.filepath for each in self.lib_controllers if each.user_api == "blas")
+        return limit(self, limits=limits, user_api=user_api)
+
+    monkeypatch.setattr(ThreadpoolController, "limit", noted)
+    bags, candidates, _ = small_problem(m=60)
+    model = quick(name).fit(bags, candidates)
+    model.predict_instances(bags)
+    model.resolve(bags, candidates)
+    assert limited == []

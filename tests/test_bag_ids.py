@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,7 @@ def table(ids: pa.Array, nested: bool) -> pa.Table:
         (pa.array([2.0, 1.0]), [2, 1]),
         (pa.array(["007", "7"]), ["007", "7"]),
         (pa.array(["2", "1"]), ["2", "1"]),
+        (pa.array(["a", "a ", " a"]), ["a", "a ", " a"]),
         (pa.array([10**20, 5], pa.decimal128(30)), [str(10**20), "5"]),
     ],
     ids=str,
@@ -66,6 +68,14 @@ def test_ids_that_cannot_be_kept_are_named(tmp_path: Path, nested: bool, ids: pa
     pq.write_table(table(ids, nested), tmp_path / "x.parquet")
     with pytest.raises(DataError, match=message):
         mipl.load(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("ids", [[2**53 + 1, 5], [BIG, 5], [10**30, -1], ["a", " a"]], ids=str)
+def test_ids_of_json_lines_are_exact(tmp_path: Path, ids: list):
+    rows = [{"bag_id": each, "instances": [[1.0]], "candidates": ["a", "b"]} for each in ids]
+    path = tmp_path / "x.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    assert mipl.load(path).bag_ids.tolist() == as_bag_ids(ids).tolist()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from quick_methods import quick
 
 import mipl
 from mipl.bags import Bags
-from mipl.feature_ranges import feature_ranges, warn_of_far_features
+from mipl.feature_ranges import feature_ranges, warn_of_far_features, warn_of_wild_bags
 from mipl.small_problems import small_dataset
 
 
@@ -52,3 +52,27 @@ def test_every_method_reports_a_change_of_units_to_the_caller(name: str, tmp_pat
     with pytest.warns(UserWarning, match="1 of 24 bags .* feature 'weight'") as caught:
         model.predict(Bags(X, data.bags.offsets, feature_names=data.bags.feature_names))
     assert [each.filename for each in caught] == [__file__]
+
+
+@pytest.mark.parametrize("name", ["BagGP", "PL-kNN", "VGPMIL"])
+def test_a_training_bag_far_from_all_others_is_named_with_the_feature_furthest_away(name: str) -> None:
+    data = small_dataset()
+    X = data.bags.instances.copy()
+    X[data.bags.offsets[3], 1], X[data.bags.offsets[3], 2] = -1e9, 1e19
+    wild = mipl.MIPLDataset(
+        Bags(X, data.bags.offsets, feature_names=data.bags.feature_names), data.candidates, bag_ids=data.bag_ids
+    )
+    told = r"1 of 24 training bags are far .* feature 'weight' is 1e\+19 in bag 'animal-3', .* \(and 1 more\)"
+    with pytest.warns(UserWarning, match=told):
+        quick(name).fit(wild)
+
+
+def test_ordinary_training_bags_are_not_worth_a_word() -> None:
+    rng = np.random.default_rng(0)
+    logits = 20 * rng.standard_normal((300, 5))
+    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)  # most of them below 1e-6, some near one
+    sparse = rng.exponential(size=(300, 5)) * (rng.random((300, 5)) < 0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for rows in (shares, sparse, np.exp(3 * rng.standard_normal((300, 5))), np.zeros((300, 5)), np.eye(2)):
+            warn_of_wild_bags(Bags(rows.astype(np.float32), np.arange(len(rows) + 1)))

@@ -82,3 +82,15 @@ def test_of_instances_far_from_all_others_baggp_says_what_it_says_of_strange_one
     np.testing.assert_allclose(model._answer(strange, model._model())[0].logits.numpy(), logits[None].repeat(6, 0))
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("value", [-1e6, 1e8, -1e8, 1e12, -1e19, 3e38])
+@pytest.mark.filterwarnings("ignore:.*far from all others")
+def test_one_wild_bag_costs_baggp_none_of_the_others(value):
+    bags, candidates, labels = small_problem()
+    X = bags.instances.copy()
+    X[bags.offsets[5] : bags.offsets[6]] = value
+    model = quick("BagGP").fit(Bags(X, bags.offsets), candidates)
+    others = np.arange(len(bags)) != 5
+    assert model.score(bags[others], labels[others]) > 0.9
+    assert_finite(model, Bags(X, bags.offsets), candidates)

@@ -37,7 +37,8 @@ def test_log_loss_equals_scikit_learns(rng):
 
 
 def test_log_loss_of_a_certain_error_is_finite_and_of_equal_probabilities_log_q():
-    assert log_loss([1], [[1.0, 0.0]]) == pytest.approx(-math.log(1e-12))
+    for dtype in (np.float16, np.float32, np.float64):
+        assert log_loss([1], np.array([[1.0, 0.0]], dtype=dtype)) == pytest.approx(-math.log(1e-12))
     assert log_loss([0, 3], np.full((2, 5), 0.2)) == pytest.approx(math.log(5))
 
 

@@ -18,7 +18,7 @@ from mipl.bags import Bags, as_bags
 from mipl.candidates import bag_name, is_label_vector, parse_candidates, parse_labels, parse_votes
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError, ParameterError
-from mipl.feature_ranges import feature_ranges, warn_of_far_features
+from mipl.feature_ranges import feature_ranges, warn_of_far_features, warn_of_wild_bags
 from mipl.parameters import check_parameters
 from mipl.persistence import save_model
 from mipl.streams import BagStream
@@ -165,6 +165,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
                 _check_none(given, "candidates, classes, background and groups")
             return self._learn_from(bags, bags.classes, lambda: self._fit_stream(bags))
         checked = _bags_of(bags)
+        warn_of_wild_bags(checked, _ids_of(bags), stacklevel=2)
         supervision, names = _supervision(bags, len(checked), candidates, classes, background, groups, sample_weight)
         counts, known = supervision.counting()
         kept = checked if counts is None else checked[counts]

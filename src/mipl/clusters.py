@@ -6,6 +6,7 @@ mipl too, in the same version.
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 import warnings
@@ -25,6 +26,7 @@ __all__ = [
     "completed",
     "connect",
     "gather",
+    "large_graphs_untold",
     "map_on_cluster",
     "same",
 ]
@@ -35,6 +37,8 @@ CONNECT_SECONDS = 10
 WORKER_PATIENCE = 60.0
 #: Seconds between two looks at the cluster while its results are waited for.
 _POLL_SECONDS = 1.0
+#: Filters of warnings belong to the process, so that only one thread at a time may change them for a while.
+_FILTERS = threading.Lock()
 _SMALLER_CHUNKS = "fit a smaller model (rank, n_landmarks)"
 
 
@@ -240,8 +244,7 @@ def map_on_cluster(client: Any, function: Callable[[Any], Any], values: Sequence
     name = f"mipl-map-{uuid.uuid4().hex[:12]}"
     if not values:
         return []
-    with cluster_errors(client, _SMALLER_CHUNKS), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # a model is as large as it is
+    with cluster_errors(client, _SMALLER_CHUNKS), large_graphs_untold():  # a model is as large as it is
         check_versions(client)
         sent = client.submit(same, function, key=(f"{name}-function", 0), pure=False)
         keys = [(name, i) for i in range(len(values))]
@@ -251,6 +254,14 @@ def map_on_cluster(client: Any, function: Callable[[Any], Any], values: Sequence
     finally:
         for future in (sent, *futures):  # not when some traceback that refers to them is collected
             future.release()
+
+
+@contextmanager
+def large_graphs_untold() -> Iterator[None]:
+    """No warnings of Dask that much is sent with tasks."""
+    with _FILTERS, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+        yield
 
 
 def _no_worker(client: Any, paused: bool, advice: str) -> UnavailableError:

@@ -7,7 +7,6 @@ middle of somebody's work.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +16,7 @@ from sklearn.base import BaseEstimator
 
 from mipl.bags import Bags
 from mipl.errors import DataError, MIPLError
+from mipl.feature_ranges import far_features_untold
 from mipl.parameters import check_parameters
 
 __all__ = ["answers", "check_array", "check_model", "describe_array"]
@@ -123,8 +123,7 @@ def _ask_about(model: Any, q: int, d: int, sizes: tuple[int, ...]) -> None:
     bags = Bags(values, np.cumsum([0, *sizes]), getattr(model, "instance_shape_", None))
     takes_bags = hasattr(type(model), "predict_instances")
     X: Any = bags if takes_bags else values
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with far_features_untold(), np.errstate(all="ignore"):
         _check_probabilities("predict_proba", model.predict_proba(X), (len(X), q))
         if len(model.predict(X)) != len(X):
             raise ValueError("predict gives another number of labels")

@@ -80,7 +80,8 @@ def log_loss(labels: ArrayLike, proba: ArrayLike) -> float:
     0.3466
     """
     truth, p = _checked(labels, proba)
-    return float(-np.mean(np.log(np.maximum(p[np.arange(len(p)), truth], _FLOOR))))
+    likelihood = p[np.arange(len(p)), truth].astype(np.float64)  # half precision has no such floor
+    return float(-np.mean(np.log(np.maximum(likelihood, _FLOOR))))
 
 
 def calibration_error(labels: ArrayLike, proba: ArrayLike, n_bins: int = 10) -> float:

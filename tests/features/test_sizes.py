@@ -66,3 +66,13 @@ def test_projections_of_a_row_do_not_depend_on_the_rows_beside_it() -> None:
     together = projection.transform(rows)
     for start, stop in [(0, 1), (7, 12), (30, 70), (100, 400)]:
         np.testing.assert_allclose(projection.transform(rows[start:stop]), together[start:stop], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("wild", [1e9, -1e9, 1e30, -3e38])
+def test_usual_values_beside_a_wild_one_stay_apart(wild: float) -> None:
+    rows = np.vstack([X[:, [0, 5]], np.full((1, 2), wild, dtype=np.float32)])
+    found = UnitRange().fit_transform(rows)[:-1].astype(np.float64)
+    expected = X[:, [0, 5]].astype(np.float64)
+    np.testing.assert_allclose(
+        (found - found[0]) / (found[1] - found[0]), (expected - expected[0]) / (expected[1] - expected[0]), rtol=1e-3
+    )

@@ -47,3 +47,17 @@ def test_the_length_scale_ignores_duplicates() -> None:
     X = torch.tensor([[0.0], [3.0]]).repeat(100, 1)
     assert median_distance(X, generator()) == 3.0
     assert median_distance(torch.zeros(10, 2), generator()) == 1.0
+
+
+def test_a_row_far_away_changes_neither_the_landmarks_of_the_others_nor_their_distance() -> None:
+    X = torch.randn(500, 2, generator=generator())
+    expected = median_distance(X, generator())
+    error = torch.cdist(X, kmeans_landmarks(X, 20, generator(1))[0]).amin(dim=1).square().mean()
+    for size, far in ((1.0, 1e8), (1e-25, -1.0)):
+        wild = torch.cat([size * X, torch.full((1, 2), far)])
+        assert abs(median_distance(wild, generator()) / size - expected) < 0.1
+        Z, counts = kmeans_landmarks(wild, 20, generator(1))
+        assert counts.sum() == 501
+        near = Z[Z[:, 0].abs() < 10 * size] / size
+        assert torch.cdist(X, near).amin(dim=1).square().mean() < 1.2 * error
+        assert Z.dtype == counts.dtype == X.dtype

@@ -23,3 +23,20 @@ def test_features_of_full_rank_reproduce_the_kernel_at_the_landmarks() -> None:
     Z = torch.randn(40, 3, generator=generator(), dtype=torch.float64)
     phi = principal_map(Z, torch.ones(40), 1.5, rank=40)(Z)
     torch.testing.assert_close(phi @ phi.T, LandmarkKernel(Z, 1.5)(Z), atol=2e-4, rtol=0)
+
+
+def test_groups_of_landmarks_far_from_each_other_keep_their_kernels() -> None:
+    near = torch.randn(40, 3, generator=generator(), dtype=torch.float64)
+    far = torch.cat([near, 1e13 + near])
+    phi = principal_map(far, torch.ones(80), 1.5, rank=80)(far)
+    assert bool(phi.isfinite().all())
+    torch.testing.assert_close(phi[:40] @ phi[:40].T, LandmarkKernel(near, 1.5)(near), atol=2e-3, rtol=0)
+
+
+def test_a_kernel_beside_a_landmark_that_is_far_away_is_that_without_it() -> None:
+    Z = torch.randn(40, 3, generator=generator())
+    expected = LandmarkKernel(Z, 1.5)(Z)
+    for value in (1e6, -1e12):
+        found = LandmarkKernel(torch.cat([Z, torch.full((1, 3), value)]), 1.5)(Z)
+        torch.testing.assert_close(found[:, :40], expected, atol=1e-5, rtol=0)
+        assert not found[:, 40].any()

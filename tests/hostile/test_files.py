@@ -39,6 +39,19 @@ def test_a_flipped_bit_is_never_other_data(tmp_path: Path, suffix: str, count: i
 
 
 @pytest.mark.parametrize("count", [sample, campaign])
+@pytest.mark.parametrize("suffix", SCANNED)
+def test_a_flipped_bit_is_no_other_data_to_a_scan(tmp_path: Path, suffix: str, count: int):
+    path, ds = tmp_path / f"x{suffix}", dataset()
+    content = ds.save(path).read_bytes()
+    expected = mipl.scan(path).to_dataset()
+    rng, tally = np.random.default_rng(14), Tally(f"flipped bits in scans, {suffix}")
+    for i in range(3 * count):
+        path.write_bytes(flipped(content, rng))
+        tally.of(lambda: same(mipl.scan(path).to_dataset(), expected), i)
+    tally.check()
+
+
+@pytest.mark.parametrize("count", [sample, campaign])
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_damaged_bytes_are_refused_in_one_line(tmp_path: Path, suffix: str, count: int):
     rng, tally = np.random.default_rng(2), Tally(f"damaged bytes, {suffix}")

@@ -39,6 +39,21 @@ def _one_wild_value(X: Rows, rng: Rng) -> Rows:
     return X
 
 
+def _wild_rows(X: Rows, rng: Rng) -> Rows:
+    X = X.copy()
+    start = rng.integers(len(X))
+    X[start : start + rng.integers(1, 6)] = rng.choice((-1, 1)) * 10 ** rng.uniform(3, 38)
+    return X
+
+
+def _two_far_groups(X: Rows, rng: Rng) -> Rows:
+    return X + (rng.random((len(X), 1)) < 0.5) * 10 ** rng.uniform(3, 38)
+
+
+def _a_size_per_row(X: Rows, rng: Rng) -> Rows:
+    return X * 10 ** rng.uniform(-44, 38, (len(X), 1))
+
+
 def _a_constant_feature(X: Rows, rng: Rng) -> Rows:
     X = X.copy()
     X[:, rng.integers(X.shape[1])] = rng.choice(SIZES)
@@ -65,6 +80,9 @@ CASES: tuple[Callable[[Rows, Rng], Rows], ...] = (
     _one_size,
     _a_size_per_feature,
     _one_wild_value,
+    _wild_rows,
+    _two_far_groups,
+    _a_size_per_row,
     _a_constant_feature,
     _all_equal,
     _few_distinct_rows,

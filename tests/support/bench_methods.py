@@ -202,6 +202,11 @@ class NaNProbabilities(Tunable):
         return np.where(np.arange(len(bags))[:, None] == 1, np.nan, super().predict_proba(bags))
 
 
+class NoProbabilities(Tunable):
+    def predict_proba(self, bags):
+        return None
+
+
 class UnspeakableError(Exception):
     def __str__(self):
         raise RuntimeError("no words")

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import threading
 import uuid
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +27,7 @@ from torch import Tensor
 from mipl.baggp.blocks import Column, add_up, tree_sum
 from mipl.baggp.bundles import add_pieces, cut, groups, pieces, sum_pieces
 from mipl.baggp.constants import SUM_FAN_IN
-from mipl.clusters import check_versions, cluster_errors, gather, same
+from mipl.clusters import check_versions, cluster_errors, gather, large_graphs_untold, same
 from mipl.compute import limit_torch, use_one_thread
 
 __all__ = ["AT_CLIENT", "OnDask"]
@@ -42,8 +41,6 @@ AT_CLIENT = 2 * SUM_FAN_IN
 #: Independent tasks of a fit that are under way at a time: workers compute for one while the other waits for its sums.
 _AT_ONCE = 2
 _ADVICE = "lower rank or n_landmarks"
-#: Filters of warnings belong to the process, so that only one thread at a time may change them for a while.
-_FILTERS = threading.Lock()
 
 
 class OnDask:
@@ -171,9 +168,8 @@ class OnDask:
         at = [[each.at for each in task] for task in sent]
         columns = [[task[c].values for task in sent] for c in range(len(entries))]
         keys = [(name, i) for i in range(n)]
-        with cluster_errors(self._client, _ADVICE), _FILTERS, warnings.catch_warnings():
-            # Bags that are in memory here travel with the tasks, so that the scheduler can send them again.
-            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+        # Bags that are in memory here travel with the tasks, so that the scheduler can send them again.
+        with cluster_errors(self._client, _ADVICE), large_graphs_untold():
             given = self._given(name, shared, n)
             found = self._client.map(_run, [function] * n, at, counts, [given] * n, *columns, key=keys, pure=False)
         self._futures.update(found)

@@ -6,6 +6,7 @@ import logging
 import sys
 import traceback
 import warnings
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -146,7 +147,9 @@ class _Remarks:
     def __init__(self) -> None:
         self._said: set[str] = set()
 
-    def __call__(self, message: Warning | str, *_: Any, **__: Any) -> None:
+    def __call__(self, message: Warning | str, category: Any, filename: str, *_: Any, **__: Any) -> None:
+        if "openpyxl" in Path(filename).parts:  # of styles and extensions of a workbook, which do not matter here
+            return
         text = str(message)
         if text.startswith("Glyph "):  # matplotlib warns of every single character
             text = "some characters of the names are not in the font of pictures and are drawn as boxes"

@@ -9,11 +9,15 @@ from functools import partial
 import torch
 from torch import Tensor
 
-__all__ = ["kmeans_landmarks", "median_distance"]
+__all__ = ["kmeans_landmarks", "median_distance", "middle_of_wide"]
 
 #: Lloyd's steps run on at most this many rows per landmark; more rows move the centres by less than their own noise.
 _ROWS_PER_LANDMARK = 50
 _BLOCK_ROWS = 4096
+#: How many times further away than the middle row the furthest one is before single precision cannot hold both: it has
+#: seven digits, and squares are subtracted.
+_WIDE = 1e4
+_MIDDLE_ROWS = 1500
 
 
 def kmeans_landmarks(
@@ -51,19 +55,37 @@ def kmeans_landmarks(
     order = torch.randperm(len(X), generator=generator).to(X.device)
     order = order[: max(_ROWS_PER_LANDMARK * n_landmarks, 10_000)]
     rows = X[order]
+    middle = middle_of_wide(rows)
+    if middle is not None:
+        rows = rows.double() - middle
     factor = _safe_factor(rows)
     rows = rows * factor
-    weight = None if weights is None else weights[order].to(X.dtype)
+    weight = None if weights is None else weights[order].to(rows.dtype)
     centres = _distinct(rows, n_landmarks)
     for _ in range(steps):
         nearest = torch.cat(list(mapping(partial(_nearest, centres), rows.split(_BLOCK_ROWS))))
-        count = torch.bincount(nearest, weight, minlength=len(centres)).to(X.dtype)
+        count = torch.bincount(nearest, weight, minlength=len(centres)).to(rows.dtype)
         if len(centres) < n_landmarks:
             break
         total = torch.zeros_like(centres).index_add_(0, nearest, rows if weight is None else rows * weight[:, None])
         # A centre that nobody is nearest to stays where it is.
         centres = torch.where(count[:, None] > 0, total / count[:, None].where(count[:, None] > 0, 1), centres)
-    return centres / factor, count
+    centres = centres / factor
+    return (centres if middle is None else centres + middle).to(X.dtype), count.to(X.dtype)
+
+
+def middle_of_wide(X: Tensor) -> Tensor | None:
+    """The middle (d,) of rows (n, d), for differences that single precision holds; None for rows that need no care.
+
+    These are rows of which some are ten thousand times further away than most, such as one with a code for missing
+    values among its features: distances between the others are lost beside theirs.
+    """
+    sample = X[:: max(len(X) // _MIDDLE_ROWS, 1)]
+    middle = sample.median(dim=0).values
+    deviation = (sample - middle).abs().amax(dim=1)
+    usual = deviation[deviation > 0]
+    largest = torch.maximum(X.amax(dim=0) - middle, middle - X.amin(dim=0)).max()
+    return middle if len(usual) and bool(largest > _WIDE * usual.median()) else None
 
 
 def _safe_factor(X: Tensor) -> float:
@@ -114,6 +136,9 @@ def median_distance(X: Tensor, generator: torch.Generator, rows: int = 1500, wei
     """
     chosen = torch.randperm(len(X), generator=generator)[:rows].to(X.device)
     sample = X[chosen]
+    middle = middle_of_wide(sample)
+    if middle is not None:
+        sample = sample.double() - middle
     factor = _safe_factor(sample)
     distance = torch.nn.functional.pdist(sample * factor)
     positive = distance[distance > 0]

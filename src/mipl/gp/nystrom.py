@@ -14,6 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mipl.gp.landmarks import middle_of_wide
 from mipl.gp.matern import decay_rate, matern
 
 __all__ = ["KernelMap", "LandmarkKernel", "principal_map"]
@@ -39,7 +40,8 @@ class LandmarkKernel:
     """
 
     def __init__(self, landmarks: Tensor, lengthscale: float) -> None:
-        self._centre = landmarks.mean(dim=0)
+        middle = middle_of_wide(landmarks)
+        self._centre = landmarks.mean(dim=0) if middle is None else middle
         self._scale = min(decay_rate(_NU, lengthscale), torch.finfo(landmarks.dtype).max)
         # [a, |a|^2, 1] . [-2b, 1, |b|^2] = |a - b|^2: one product, and few passes over (n, M) after it.
         B = self._scaled(landmarks)
@@ -48,6 +50,12 @@ class LandmarkKernel:
 
     def _scaled(self, X: Tensor) -> Tensor:
         return ((X - self._centre) * self._scale).clamp_(-_FAR, _FAR)
+
+    def precise(self, X: Tensor) -> Tensor:
+        """Kernel (n, n) of rows (n, d) from differences, where products of matrices lose too many digits; slow."""
+        A = self._scaled(X)
+        squares = torch.cdist(A, A, compute_mode="donot_use_mm_for_euclid_dist").square_()
+        return matern(squares, _NU, out=torch.empty_like(squares))
 
     def __call__(self, X: Tensor) -> Tensor:
         """Kernel (n, M) of rows (n, d); zero, not undefined, however far a row is from all landmarks."""
@@ -96,12 +104,20 @@ def principal_map(landmarks: Tensor, counts: Tensor, lengthscale: float, rank: i
         R, the number of features; all M where that is fewer.
     """
     Z = landmarks.double()
-    K = LandmarkKernel(Z, lengthscale)(Z)
-    K.diagonal().fill_(1.0 + _JITTER)
-    L = torch.linalg.cholesky(K)
+    kernel = LandmarkKernel(Z, lengthscale)
+    L, failed = _root(kernel(Z))
+    if failed:  # groups of landmarks far from each other: each is lost in rounding beside the distance of the others
+        L, _ = _root(kernel.precise(Z))
     # The precision of the landmarks suffices to choose a subspace: single takes half the time of double. Where all
     # features are kept, it is a basis near the principal one: little is lost when features are rotated to that.
     weighted = (L.T * counts.sqrt()).to(landmarks.dtype)
     leading = torch.linalg.eigh(weighted @ weighted.T).eigenvectors[:, -rank:].double()
     T = torch.linalg.solve_triangular(L.T, leading, upper=True)
     return KernelMap(LandmarkKernel(landmarks, lengthscale), T.to(landmarks.dtype).contiguous())
+
+
+def _root(K: Tensor) -> tuple[Tensor, bool]:
+    """The Cholesky factor of a kernel matrix with jitter, and whether there is none; the matrix is changed."""
+    K.diagonal().fill_(1.0 + _JITTER)
+    L, failed = torch.linalg.cholesky_ex(K)
+    return L, bool(failed)

@@ -175,6 +175,8 @@ def _table(rows: list[dict[str, Any]], where: str) -> pa.Table:
     arrays = {}
     for name in names:
         cells = [_number_lists(row.get(name)) if name == "instances" else row.get(name) for row in rows]
+        if all(type(cell) is int for cell in cells) and not all(-(2**63) <= cell < 2**63 for cell in cells):
+            cells = list(map(str, cells))  # Arrow has no integers as large
         try:
             arrays[name] = pa.array(cells)
         except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:

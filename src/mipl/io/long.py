@@ -182,7 +182,7 @@ def _whole_numbers(raw: RawBags, table: pa.Table, name: str) -> NDArray[np.int64
 
 
 def _bag_ids(where: str, column: pa.Array, text: bool) -> NDArray[Any]:
-    """The bag of each row as integers or text, an empty text where it is missing."""
+    """The bag of each row as integers or text, an empty text where it is missing; `text` is stripped of blanks."""
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     if column.null_count:
@@ -195,8 +195,7 @@ def _bag_ids(where: str, column: pa.Array, text: bool) -> NDArray[Any]:
         ids = arrow_ids(where, column)
     if ids.dtype.kind == "i":
         return ids
-    strings = [value.strip() for value in ids.tolist()]
-    return as_numbers(strings) if text else np.array(strings, dtype=str)
+    return as_numbers([value.strip() for value in ids.tolist()]) if text else ids
 
 
 def _without_blank_rows(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from sklearn.neighbors import NearestNeighbors
+from sklearn.metrics import euclidean_distances
 from sklearn.utils import gen_batches
 
 __all__ = ["nearest_neighbours", "neighbour_graph", "reconstruction_grams", "reconstruction_weights"]
 
 Array = NDArray[np.float64]
 
-#: Samples whose differences to their neighbours, (block, k, d), are in memory at once.
+#: Samples whose distances to all others, or differences to their neighbours (block, k, d), are in memory at once.
 _BLOCK = 256
 #: Relative to the mean eigenvalue of a Gram matrix.
 _RIDGE = 1e-9
@@ -22,13 +22,23 @@ def nearest_neighbours(train: Array, k: int, query: Array | None = None) -> NDAr
     """Indices (n, k) of the neighbours of `query` in `train`, nearest first, by Euclidean distance.
 
     Without a query these are the neighbours of the training samples, each without itself. Where there are fewer than
-    k, all are given, which can be none.
+    k, all are given, which can be none. Of two at the same distance the first comes first.
+
+    scikit-learn's `NearestNeighbors` sets the number of BLAS threads of the whole process while it searches; threads
+    that search at the same time leave it at one.
     """
     k = min(k, len(train) - (query is None))
     if k == 0:
         return np.zeros((len(train), 0), dtype=np.int64)
-    search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(train)
-    nearest: NDArray[np.int64] = search.kneighbors(query, return_distance=False)
+    samples = train if query is None else query
+    nearest = np.empty((len(samples), k), dtype=np.int64)
+    for rows in gen_batches(len(samples), _BLOCK):
+        distance = euclidean_distances(samples[rows], train, squared=True)
+        if query is None:
+            distance[np.arange(len(distance)), np.arange(rows.start, rows.start + len(distance))] = np.inf
+        found = np.argpartition(distance, k - 1, axis=1)[:, :k]
+        order = np.lexsort((found, np.take_along_axis(distance, found, axis=1)))
+        nearest[rows] = np.take_along_axis(found, order, axis=1)
     return nearest
 
 

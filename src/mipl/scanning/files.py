@@ -25,6 +25,8 @@ from mipl.visible_text import is_text
 __all__ = ["SUFFIXES", "ScanFile", "list_files"]
 
 SUFFIXES = (".parquet", ".pq", ".feather", ".arrow")
+#: Feather files, as they were, whose checksum this process has compared. Their parts have none of their own.
+_COMPARED: set[tuple[str, bytes]] = set()
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -41,7 +43,8 @@ class ScanFile:
     partition : tuple of (str, value), default=()
         The columns that stand in the names of its folders, ``year=2024``.
     verify : bool, default=True
-        Whether checksums are compared: of pages when they are read, of the footer that mipl wrote when it is opened.
+        Whether checksums are compared: of pages when they are read, of the footer that mipl wrote when it is opened; of
+        a whole Feather file when a process first opens it.
     """
 
     path: str
@@ -70,8 +73,11 @@ class ScanFile:
         kind = "Parquet" if Path(self.path).suffix.lower() in (".parquet", ".pq") else "Feather"
         with border(self.path, f"a {kind} file"):
             if self.verify:
+                known = kind == "Parquet" or (self.path, self.state) in _COMPARED
                 with open(self.path, "rb") as file:
-                    check_seal(file, self.path, footer_only=True)
+                    check_seal(file, self.path, footer_only=known)
+                if not known:
+                    _COMPARED.add((self.path, self.state))
             if kind == "Parquet":
                 opened: Rows = ParquetRows(self.path, self.partition, self.verify)
             else:

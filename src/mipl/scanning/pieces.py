@@ -229,8 +229,6 @@ def _long(tables: Iterable[_Read]) -> Iterator[Piece]:
 
 def _runs(file: ScanFile, table: pa.Table, row: int, bag: str) -> Piece:
     column = whole(table, bag)
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        column = pc.utf8_trim_whitespace(column)
     _check_ids(file, column, row, blank=True)
     changes = pc.not_equal(column.slice(1), column.slice(0, len(column) - 1)).to_numpy(zero_copy_only=False)
     starts = np.concatenate([[0], np.flatnonzero(changes) + 1])

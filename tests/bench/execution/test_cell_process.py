@@ -68,6 +68,7 @@ def test_a_wrong_answer_is_a_failure_with_its_reason(outcome):
     ):
         assert told in outcome("Answers", answer=answer).error
     assert outcome("NaNProbabilities").error == "ValueError: predict_proba gave NaN in row 1"
+    assert "predict_proba gave an array of shape ()" in outcome("NoProbabilities").error
 
 
 def test_a_method_that_spoils_its_process_does_not_spoil_the_next_cell(outcome):

@@ -86,10 +86,9 @@ def run_cell(cell: Cell, scores: Sequence[str] = ("accuracy",)) -> Outcome:
             "peak_mib": _peak_mib(),
             "start_mib": start_mib,
         }
-        if proba is None and hasattr(model, "predict_proba"):
-            proba = model.predict_proba(test.bags)
-        if proba is not None:
-            proba = checked_probabilities(proba, test.candidates.shape, "predict_proba")
+        if hasattr(model, "predict_proba"):
+            given = model.predict_proba(test.bags) if proba is None else proba
+            proba = checked_probabilities(given, test.candidates.shape, "predict_proba")
         predicted = checked_classes(predicted, len(test), test.n_classes)
         found = compute(scores, Fitted(model, train, test, predicted, proba))
         return Outcome(scores=found, n_test=n_test, **measured, **where)

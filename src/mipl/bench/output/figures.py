@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,9 @@ _STYLE = {
 #: The date that a format would write, taken out: the same results give the same file.
 _DATED: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
+#: The style belongs to the process while a figure is drawn, so that one thread draws at a time.
+_DRAWING = threading.Lock()
+
 
 def draw(results: Results, kind: str, files: Sequence[str | Path]) -> list[Path]:
     """Draw one of `KINDS` and write it to each file; the suffix (.png, .svg, .pdf) chooses the format."""
@@ -43,7 +47,7 @@ def draw(results: Results, kind: str, files: Sequence[str | Path]) -> list[Path]
     for path in paths:
         if path.suffix not in _DATED:
             raise ParameterError(f"cannot draw to {path}; its suffix must be one of {', '.join(_DATED)}")
-    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
+    with _DRAWING, mpl.rc_context(_STYLE):  # type: ignore[arg-type]
         figure = KINDS[kind](results)
         # The layout is found once: it would move a little with every file.
         figure.draw_without_rendering()

@@ -12,6 +12,7 @@ from mipl.bench.suite.entries import check_fields, method_entries
 from mipl.bench.suite.suite import Suite
 from mipl.datasets.registry import dataset_names
 from mipl.errors import DataError, UnavailableError
+from mipl.io.border import border
 from mipl.registry import methods
 
 __all__ = ["load_suite", "suite_names"]
@@ -42,22 +43,29 @@ def load_suite(source: str | Path, notify: Callable[[str], None] = lambda messag
     if path.suffix not in (".toml", ".yaml", ".yml"):
         raise DataError(f"{str(source)!r} is neither a suite ({', '.join(suite_names())}) nor a .toml or .yaml file")
     try:
-        content = _parse(path)
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise DataError(f"cannot read the suite {path}: {error.strerror}") from error
-    check_fields("suite", content, Suite, str(path))
-    return Suite(**{"name": path.stem, **content})
+    except UnicodeDecodeError as error:
+        raise DataError(f"the suite {path} is not UTF-8: {error}") from error
+    with border(str(path), "a suite"):
+        content = _parse(path, text)
+        check_fields("suite", content, Suite, str(path))
+        for key in ("methods", "datasets"):
+            if not isinstance(content.get(key), list):
+                raise DataError(f"{path}: a suite needs a list of {key}, such as {key} = [...]")
+        return Suite(**{"name": path.stem, **content})
 
 
 def _folder() -> Any:
     return resources.files("mipl.bench") / "suites"
 
 
-def _parse(path: Path) -> dict[str, Any]:
+def _parse(path: Path, text: str) -> dict[str, Any]:
     if path.suffix == ".toml":
         try:
-            return tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            return tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
             raise DataError(f"{path} is not valid TOML: {error}") from error
     try:
         import yaml
@@ -66,9 +74,9 @@ def _parse(path: Path) -> dict[str, Any]:
             f"reading {path} needs PyYAML (pip install pyyaml); a .toml suite needs nothing"
         ) from error
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise DataError(f"{path} is not valid YAML: {error}") from error
+        raise DataError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
         raise DataError(f"{path} must hold a mapping with the keys methods and datasets")
     return content

@@ -21,6 +21,9 @@ from mipl.registry import methods as known_methods
 
 __all__ = ["Place", "Suite"]
 
+#: All cells of a suite are listed in memory.
+_MOST_SPLITS = 100_000
+
 
 @dataclass(frozen=True)
 class Suite:
@@ -86,10 +89,10 @@ class Suite:
         _check_unique(
             "data set", [d.label if not d.r else f"{d.label} with r={r}" for d in datasets for r in d.r or (0,)]
         )
-        if not isinstance(self.splits, int) or self.splits < 1:
-            raise DataError(f"splits={self.splits!r} must be a positive integer")
-        if not isinstance(self.first_split, int) or self.first_split < 0:
-            raise DataError(f"first_split={self.first_split!r} must be an integer of at least 0")
+        if not isinstance(self.splits, int) or not 1 <= self.splits <= _MOST_SPLITS:
+            raise DataError(f"splits={self.splits!r} must be an integer between 1 and {_MOST_SPLITS:,}")
+        if not isinstance(self.first_split, int) or not 0 <= self.first_split < 2**31:
+            raise DataError(f"first_split={self.first_split!r} must be an integer of at least 0, below 2**31")
         check_train_size(self.train_size)
         _check_draw(self.draw, datasets)
         if any(not isinstance(r, int) or r < 0 for r in self.r):

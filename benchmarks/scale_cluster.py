@@ -90,11 +90,11 @@ def moved_per_step(client: Any, n: int, rank: int, q: int, bag_size: int = 10) -
     parts = divide(n, np.zeros(m, dtype=np.int64))
     place = _Recording(client)
     sizes = Column.of([[len(part.bags) for part in run] for run in parts])
-    features = place.map(_random_block, [sizes], {"rank": rank, "bag_size": bag_size})
+    features = place.map(random_block, [sizes], {"rank": rank, "bag_size": bag_size})
     blocks = Blocks(place, features, parts)
     candidates = torch.zeros(m, 1, q, dtype=torch.bool)
     candidates[:, :, :2] = True
-    priors = blocks.map(_prior, features, blocks.rows(candidates))
+    priors = blocks.map(label_prior, features, blocks.rows(candidates))
     place.fetch(blocks.map(_number, priors))
     weights, bias = torch.zeros(1, q + 1, rank, dtype=torch.float64), torch.zeros(q + 1, dtype=torch.float64)
     given = {"fits": [0], "weights": weights, "bias": bias, "log_kappa": 0.0, "hold_prior": False}
@@ -175,11 +175,13 @@ class _Keeping:
         return getattr(self._client, name)
 
 
-def _prior(_: Block, candidates: torch.Tensor) -> LabelPrior:
-    return LabelPrior.of(candidates.double() / 2, candidates, torch.ones(len(candidates), 1))
+def label_prior(_: Block, candidates: torch.Tensor) -> LabelPrior:
+    """What is known of bags with two candidates each, for one fit per column of the middle axis."""
+    return LabelPrior.of(candidates.double() / 2, candidates, torch.ones(candidates.shape[:2]))
 
 
-def _random_block(m: int, rank: int, bag_size: int) -> Block:
+def random_block(m: int, rank: int, bag_size: int) -> Block:
+    """Random features (n, R) of m bags."""
     offsets = torch.arange(0, m * bag_size + 1, bag_size)
     features = torch.randn(m * bag_size, rank, generator=torch.Generator().manual_seed(m))
     return Block(features, features.view(m, bag_size, rank).sum(dim=1), offsets)

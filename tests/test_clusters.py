@@ -82,6 +82,20 @@ def test_parts_of_a_scan_stay_on_the_cluster_and_its_client_does_not_travel(trai
     np.testing.assert_array_equal(found.instances, wanted.instances)
 
 
+def test_what_is_known_of_labels_is_read_by_the_workers(client, tmp_path: Path):
+    ds = mipl.load("digits")
+    votes = [dict.fromkeys(ds.classes[row], 1.0 + i % 3) for i, row in enumerate(ds.candidates)]
+    groups = np.arange(len(ds)) // 4
+    given = mipl.MIPLDataset(ds.bags, votes, classes=ds.classes, bag_ids=ds.bag_ids, groups=groups)
+    given[:70].save(tmp_path / "1.parquet")
+    given[70:].save(tmp_path / "2.parquet")
+    scan = mipl.scan(tmp_path)
+    found, wanted = scan.on(client).filter(pc.field("bag_id") >= 5).supervision(), given[5:].supervision()
+    assert len(scan.chunk_blocks()) > 2
+    for name in ("candidates", "weights", "groups"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name), err_msg=name)
+
+
 def test_a_side_without_bags_has_no_answers(trained, client):
     model, scan, _ = trained
     with pytest.raises(DataError, match="no bags to answer for"):

@@ -17,19 +17,20 @@ def benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_cost_model_notes_every_step_of_a_fit() -> None:
+    import scale_constants
     import scale_model
     from scale_cases import scanned
 
     n = 6000
     with scanned(n) as scan:
-        steps, fetched, own, seconds = scale_model.measure_fit(scan, n, 30)
+        steps, fetched, own, seconds = scale_constants.measure_fit(scan, n, 30)
     # Two regressions without a fold each are under way at a time; the likelihoods of all folds share their steps.
     assert 0 < steps["_right_hand_side"].paired < steps["_right_hand_side"].calls
     assert steps["likelihood_statistics"].calls > steps["likelihood_statistics"].paired == 0
     assert (steps["_block"].calls, steps["_block"].paired) == (1, 0)
     assert 0 < own < seconds
     assert fetched > 0
-    found = scale_model.Constants(steps, fetched, (own, 0.0), 0.05, 0.01, 0.001, 1.1, 15)
+    found = scale_constants.Constants(steps, fetched, (own, 0.0), 0.05, 0.01, 0.001, 1.1, 15)
     alone, pair = (
         scale_model.simulate(1e8, n_workers, found, np.random.default_rng(0), local=True).seconds
         for n_workers in (1, 2)

@@ -1,6 +1,6 @@
 """BagStream: bags that come in chunks, since all of them would not fit into memory.
 
-Models answer chunk by chunk, in this process or on the cluster that the stream is `on`; only this module knows which.
+Models answer chunk by chunk, in this process or on the cluster that the stream is `on`; only the stream knows which.
 """
 
 from __future__ import annotations

@@ -29,3 +29,14 @@ def test_class_offsets_leave_clear_bags_alone() -> None:
     log_prior = torch.zeros(70, 2, dtype=torch.float64)
     posterior = torch.softmax(evidence + class_offsets(evidence, log_prior), dim=1)
     assert (posterior[torch.arange(70), label] > 0.999).all()
+
+
+def test_class_offsets_count_bags_by_their_weight_and_survive_odds_beyond_double_precision() -> None:
+    evidence = 3 * torch.randn(50, 4, generator=generator(), dtype=torch.float64)
+    evidence[:5, 2] -= 1e4
+    log_prior = torch.zeros(50, 4, dtype=torch.float64)
+    twice = torch.arange(50).repeat_interleave(2)
+    offset = class_offsets(evidence, log_prior, torch.full((50,), 2.0, dtype=torch.float64))
+    torch.testing.assert_close(offset, class_offsets(evidence[twice], log_prior[twice]))
+    share = torch.softmax(evidence + offset, dim=1).mean(dim=0)
+    torch.testing.assert_close(offset, -0.9 * torch.log(4 * share), atol=1e-5, rtol=0)

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 import torch
 from baggp_blocks import log_prior
+from scipy.optimize import minimize
 
+from mipl.baggp.constants import (
+    MIXING_PRECISION,
+    OUTLIER_PRECISION,
+    PRIOR_OUTLIER_RATE,
+    PRIOR_SCALE,
+    SCALE_PRECISION,
+)
 from mipl.baggp.model import Stacking
 from mipl.baggp.stacking import blend, fit_stacking, label_free
 
@@ -105,3 +113,23 @@ def test_a_model_that_has_seen_the_bags_counts_less_the_more_of_its_score_is_ech
         previous = share
         expected = torch.softmax((1 - share) * unseen.log() + share * seen.log() + known, dim=1)
         torch.testing.assert_close(blend(unseen, seen, known), expected)
+
+
+def test_the_stacking_is_the_most_probable_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mipl.baggp.stacking.STACKING_BAGS", 70)  # several pieces
+    right, known = bags_of(q=6, m=300, scale=3.0, outlier_rate=0.1)
+    other = 2 * right + torch.randn(right.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    weight = torch.linspace(0.5, 1.5, 300, dtype=torch.float64)
+
+    def log_posterior(x: np.ndarray) -> float:
+        scale, share, rate = np.exp(x[0]), 1 / (1 + np.exp(-x[1])), 1 / (1 + np.exp(-x[2]))
+        P = Stacking(2 * scale * np.array([1 - share, share]), float(rate)).probabilities(right, other)
+        mode = np.array([np.log(PRIOR_SCALE), 0.0, np.log(PRIOR_OUTLIER_RATE / (1 - PRIOR_OUTLIER_RATE))])
+        precision = np.array([SCALE_PRECISION, MIXING_PRECISION, OUTLIER_PRECISION])
+        return float(weight @ torch.log((P * known.exp()).sum(dim=1))) - 0.5 * float(precision @ (x - mode) ** 2)
+
+    expected = minimize(lambda x: -log_posterior(x), np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-7}).x
+    found = fit_stacking(right, other, known, weight)
+    assert np.log(found.weights.sum() / 2) == pytest.approx(expected[0], abs=1e-4)
+    assert np.log(found.weights[1] / found.weights[0]) == pytest.approx(expected[1], abs=1e-3)
+    assert found.outlier_rate == pytest.approx(1 / (1 + np.exp(-expected[2])), abs=1e-4)

@@ -17,15 +17,19 @@ from torch import Tensor
 
 from mipl.bag_posterior import label_posterior
 from mipl.baggp.constants import MIN_CLASS_SHARE, OFFSET_STEPS, OFFSET_STRENGTH
-from mipl.baggp.weights import weighted_mean
 
 __all__ = ["class_offsets"]
 
 
 def class_offsets(log_evidence: Tensor, log_prior: Tensor, weight: Tensor | None = None) -> Tensor:
     """The offsets (q,) for log evidence (m, q), a log prior (m, q) that is -inf off the candidates, and bag weights."""
+    # Offsets are factors of the odds. They are a few nats, so what is lost here to underflow they would not bring back.
+    odds = label_posterior(log_evidence, log_prior)
+    count = odds.new_ones(len(odds)) if weight is None else weight
+    total = count.sum()
     offset = torch.zeros_like(log_evidence[0])
     for _ in range(OFFSET_STEPS):
-        share = weighted_mean(label_posterior(log_evidence + offset, log_prior), weight)
+        factor = torch.exp(offset)
+        share = factor * ((count / (odds @ factor)) @ odds) / total
         offset = 0.5 * (offset - OFFSET_STRENGTH * torch.log((share * len(share)).clamp(min=MIN_CLASS_SHARE)))
     return offset

@@ -99,6 +99,11 @@ PRIOR_OUTLIER_RATE, OUTLIER_PRECISION = 0.02, 0.5
 INFORMATIVE_ODDS = 3.0
 #: Log odds below the best class at which an expert has nothing more to say against a class.
 MAX_LOG_ODDS = 30.0
+#: Largest slope of the log posterior per bag at which the search for the stacking stops, and its iterations at most;
+#: ten to twenty are the rule.
+STACKING_GRADIENT, STACKING_ITERATIONS = 1e-6, 100
+#: Bags at a time in that computation, so that they stay in the cache.
+STACKING_BAGS = 4096
 
 # ---------------------------------------------------------------- votes
 

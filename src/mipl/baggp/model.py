@@ -26,7 +26,7 @@ from mipl.bag_posterior import bag_evidence, instance_posterior
 from mipl.baggp.blocks import Block, thin_product
 from mipl.baggp.constants import CHUNK_ROWS, MAX_LOG_ODDS
 
-__all__ = ["Answer", "BagModel", "Expert", "Stacking"]
+__all__ = ["Answer", "BagModel", "Expert", "Stacking", "against_best"]
 
 
 class Expert(NamedTuple):
@@ -95,7 +95,7 @@ class Stacking(NamedTuple):
     def probabilities(self, first: Tensor, second: Tensor) -> Tensor:
         """Probabilities (m, q) of the labels, from the log evidence (m, q) of both experts."""
         w1, w2 = self.weights.tolist()
-        product = torch.softmax(w1 * _against_best(first) + w2 * _against_best(second), dim=1)
+        product = torch.softmax(w1 * against_best(first) + w2 * against_best(second), dim=1)
         return (1 - self.outlier_rate) * product + self.outlier_rate / product.shape[1]
 
 
@@ -154,6 +154,6 @@ class BagModel(NamedTuple):
         return torch.cat([carries, negative], dim=1)
 
 
-def _against_best(log_evidence: Tensor) -> Tensor:
+def against_best(log_evidence: Tensor) -> Tensor:
     """Log odds (m, q) against the best class of each bag, cut off where a class is out of the question."""
     return (log_evidence - log_evidence.amax(dim=1, keepdim=True)).clamp(min=-MAX_LOG_ODDS)

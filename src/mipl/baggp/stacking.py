@@ -21,12 +21,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import expit, logit
 from torch import Tensor
 
 from mipl.bag_posterior import set_log_likelihood
-from mipl.baggp.blocks import Blocks
+from mipl.baggp.blocks import Blocks, add_up
 from mipl.baggp.constants import (
     INFORMATIVE_ODDS,
     MIXING_PRECISION,
@@ -34,10 +33,14 @@ from mipl.baggp.constants import (
     PRIOR_OUTLIER_RATE,
     PRIOR_SCALE,
     SCALE_PRECISION,
+    STACKING_BAGS,
+    STACKING_GRADIENT,
+    STACKING_ITERATIONS,
 )
 from mipl.baggp.cross_fit import HeldOut
-from mipl.baggp.model import BagModel, Stacking
+from mipl.baggp.model import BagModel, Stacking, against_best
 from mipl.baggp.weights import mean_and_error, weigh
+from mipl.lbfgs import minimize_lbfgs
 
 __all__ = ["LabelFreeScore", "blend", "default_stacking", "fit_stacking", "label_free", "training_posterior"]
 
@@ -63,22 +66,52 @@ def fit_stacking(first: Tensor, second: Tensor, log_prior: Tensor, weight: Tenso
         return Stacking(np.zeros(2), 0.0)  # the sets say nothing, and nothing is claimed
     mode = np.array([math.log(PRIOR_SCALE), 0.0, logit(PRIOR_OUTLIER_RATE)])
     precision = np.array([SCALE_PRECISION, MIXING_PRECISION, OUTLIER_PRECISION])
+    counts = torch.ones(len(log_prior), dtype=torch.float64, device=log_prior.device) if weight is None else weight
+    total = float(counts.sum())
+    given = (against_best(first), against_best(second), torch.exp(log_prior), counts)
+    pieces = list(zip(*(each.split(STACKING_BAGS) for each in given), strict=True))
 
     def stacking(x: NDArray[np.float64]) -> Stacking:
         share = float(expit(x[1]))
         return Stacking(2 * math.exp(x[0]) * np.array([1 - share, share]), float(expit(x[2])))
 
-    def log_likelihood(found: Stacking) -> float:
-        return float(weigh(set_log_likelihood(torch.log(found.probabilities(first, second)), log_prior), weight).sum())
+    def objective(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """The negative log posterior per bag, and its gradient."""
+        now, away = stacking(x), x - mode
+        value, *slopes = (float(each) for each in add_up(_log_likelihood(now, *piece) for piece in pieces))
+        inner = _inner_gradient(now, *slopes)
+        return (0.5 * float(precision @ away**2) - value) / total, (precision * away - inner) / total
 
-    def objective(x: NDArray[np.float64]) -> float:
-        return 0.5 * float(precision @ (x - mode) ** 2) - log_likelihood(stacking(x))
-
-    fitted = stacking(minimize(objective, mode, method="Nelder-Mead").x)
-    m = len(log_prior) if weight is None else float(weight.sum())
-    above_chance = log_likelihood(fitted) - float(weigh(_chance(log_prior), weight).sum())
-    nothing = float(expit(0.5 * math.log(m) - above_chance - math.log(INFORMATIVE_ODDS)))
+    found = minimize_lbfgs(objective, mode, max_iter=STACKING_ITERATIONS, tol=STACKING_GRADIENT)
+    fitted = stacking(found.point)
+    answers = torch.log(fitted.probabilities(first, second))
+    gain = set_log_likelihood(answers, log_prior) - _chance(log_prior)
+    nothing = float(expit(0.5 * math.log(total) - float(weigh(gain, weight).sum()) - math.log(INFORMATIVE_ODDS)))
     return fitted._replace(outlier_rate=1 - (1 - fitted.outlier_rate) * (1 - nothing))
+
+
+def _log_likelihood(now: Stacking, first: Tensor, second: Tensor, known: Tensor, counts: Tensor) -> tuple[Tensor, ...]:
+    """The log likelihood of candidate sets, and its slope in both weights and in the outlier rate.
+
+    `first` and `second` are log odds (m, q) against the best class, `known` (m, q) is one on the candidates, and
+    `counts` (m,) says how often each bag counts.
+    """
+    (w1, w2), rate = now.weights.tolist(), now.outlier_rate
+    product = torch.softmax(w1 * first + w2 * second, dim=1)
+    inside, by_chance = (product * known).sum(dim=1), known.mean(dim=1)
+    likelihood = (1 - rate) * inside + rate * by_chance
+    change = product * (known - inside[:, None])  # of the sum inside with the log odds
+    by_weight = ((1 - rate) * (change * odds).sum(dim=1) / likelihood for odds in (first, second))
+    each = (torch.log(likelihood), *by_weight, (by_chance - inside) / likelihood)
+    return tuple(values @ counts for values in each)
+
+
+def _inner_gradient(now: Stacking, first: float, second: float, rate: float) -> NDArray[np.float64]:
+    """Slopes in log scale, logit of the mixing and logit of the outlier rate, from those in weights and rate."""
+    (w1, w2), epsilon = now.weights.tolist(), now.outlier_rate
+    return np.array(
+        [w1 * first + w2 * second, now.second_share * w1 * (second - first), epsilon * (1 - epsilon) * rate]
+    )
 
 
 def training_posterior(model: BagModel, blocks: Blocks, held_out: HeldOut, log_prior: Tensor) -> Tensor:

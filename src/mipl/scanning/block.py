@@ -9,6 +9,7 @@ from mipl.dataset import MIPLDataset
 from mipl.scanning.pieces import Part, read_pieces
 from mipl.scanning.recipe import Recipe
 from mipl.scanning.selection import Selection
+from mipl.supervision import Supervision
 
 __all__ = ["ScanBlock"]
 
@@ -60,3 +61,8 @@ class ScanBlock:
         """The bags alone; candidates and labels are not read."""
         found = read_pieces(self.parts, self.recipe.layout, self.selection, what="bags")
         return self.recipe.load_bags(list(found))
+
+    def read_supervision(self) -> Supervision:
+        """What is known of the labels of the bags; features are not read."""
+        found = read_pieces(self.parts, self.recipe.layout, self.selection, what="labels")
+        return self.recipe.load_labels(list(found)).dataset.supervision()

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mipl.bags import Bags
+from mipl.clusters import map_on_cluster
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError, ParameterError
 from mipl.scanning.block import ScanBlock
@@ -264,8 +265,11 @@ class Scan(BagStream):
         if self._layout.columns.missing == "drop":
             raise DataError("missing='drop' may leave out bags, which only their features tell; read chunks() instead")
         self._check_not_empty()
-        recipe = self._source.recipe(self._layout)
-        parts = [recipe.load_labels([p]).dataset.supervision() for p in self._pieces("labels")]
+        if self.client is None:
+            recipe = self._source.recipe(self._layout)
+            parts = [recipe.load_labels([p]).dataset.supervision() for p in self._pieces("labels")]
+        else:
+            parts = map_on_cluster(self.client, ScanBlock.read_supervision, self.chunk_blocks())
 
         def joined(name: str) -> Any:
             values = [getattr(part, name) for part in parts]

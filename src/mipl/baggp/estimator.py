@@ -35,7 +35,7 @@ from mipl.baggp.scratch import Scratch
 from mipl.baggp.sources import InFiles, InMemory, Training, ready
 from mipl.bags import Bags
 from mipl.cluster_classifier import ClusterClassifier
-from mipl.compute import free_memory, in_own_thread, limit_torch, seed_of, torch_device
+from mipl.compute import free_memory, in_own_thread, limit_torch, seed_of, shared_by, torch_device
 from mipl.features.auto import choose_features
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.nystrom import principal_map
@@ -241,7 +241,8 @@ class BagGP(ClusterClassifier):
         progress("front end")
         sample = training.take(chosen)
         self.features_ = self._front_end(sample, seed)
-        X = self._tensor(self.features_.fit_transform(sample.instances))
+        with shared_by(place.each):
+            X = self._tensor(self.features_.fit_transform(sample.instances))
         weight = row_weight = None
         if supervision.sample_weight is not None:
             weight = torch.tensor(supervision.sample_weight, device=X.device)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -62,7 +62,7 @@ class Halves(NamedTuple):
         if not shared or not others or size < SHARED_PRODUCTS:
             features = first(X)
             return features.add_(others[0](X)) if others else features
-        waiting = _helper(os.getpid()).submit(others[0], X)
+        waiting: Future[Tensor] = _helper(os.getpid()).submit(others[0].__call__, X)
         features = first(X)
         # Where the helper is busy with the bag of another caller, nobody waits for it.
         return features.add_(others[0](X) if waiting.cancel() else waiting.result())

@@ -5,13 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
 from threadpoolctl import threadpool_info
 
-from mipl.compute import limit_torch, seed_of, torch_device
+from mipl.compute import limit_torch, seed_of, share_out, shared_by, torch_device
 from mipl.errors import MIPLError, ParameterError, UnavailableError
 
 
@@ -104,6 +105,18 @@ print(len(queue.get(timeout=550)))
 """
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600, check=False)
     assert found.stdout.strip() == "3", found.stderr
+
+
+def test_work_is_shared_out_by_the_thread_that_asked_for_it_and_by_no_other():
+    def threads() -> set[int]:
+        return set(share_out(lambda _: threading.get_ident(), range(8)))
+
+    with ThreadPoolExecutor(1) as pool, ThreadPoolExecutor(1) as another:
+        with shared_by(pool.map):
+            shared, elsewhere = threads(), another.submit(threads).result()
+        assert shared == {pool.submit(threading.get_ident).result()}
+        assert elsewhere == {another.submit(threading.get_ident).result()}
+        assert threads() == {threading.get_ident()}
 
 
 def test_an_integer_is_its_own_seed():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,7 +22,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["free_memory", "in_own_thread", "limit_torch", "seed_of", "torch_device", "use_one_thread"]
+__all__ = [
+    "free_memory",
+    "in_own_thread",
+    "limit_torch",
+    "seed_of",
+    "share_out",
+    "shared_by",
+    "torch_device",
+    "use_one_thread",
+]
 
 
 def torch_device(name: str) -> torch.device:
@@ -150,6 +160,28 @@ def in_own_thread(function: Callable[[], T], stop: Callable[[], None]) -> T:
         except BaseException:
             stop()
             raise
+
+
+#: How the calling thread shares work out, see `shared_by`.
+_mapping: ContextVar[Callable[..., Iterable[Any]]] = ContextVar("mapping", default=map)
+
+
+@contextmanager
+def shared_by(mapping: Callable[..., Iterable[Any]]) -> Iterator[None]:
+    """Let what the calling thread gives to `share_out` be done by `mapping`, such as `map` of a pool of threads.
+
+    A transformer deep within a pipeline of scikit-learn is reached by no argument. No other thread is affected.
+    """
+    token = _mapping.set(mapping)
+    try:
+        yield
+    finally:
+        _mapping.reset(token)
+
+
+def share_out(function: Callable[[Any], T], values: Iterable[Any]) -> Iterable[T]:
+    """Results of a function in order, by the threads of the fit that the calling thread works for, else by itself."""
+    return _mapping.get()(function, values)
 
 
 def free_memory() -> float:

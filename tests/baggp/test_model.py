@@ -37,7 +37,7 @@ def test_the_answer_is_the_weighted_product_of_the_experts_with_a_share_of_outli
 def test_what_a_fitted_estimator_keeps_gives_the_same_answers_on_its_training_features() -> None:
     ds = mipl.load("digits", r=1, seed=0)
     model = mipl.BagGP(n_landmarks=100, rank=50).fit(ds)
-    features = model._kernel_map()(model._tensor(model.features_.transform(ds.bags.instances)))
+    features = model._ready().features(model._tensor(model.features_.transform(ds.bags.instances)))
     kept = model._model()
     answer = kept.answer(kept.logits(features), torch.tensor(ds.bags.offsets))
     np.testing.assert_allclose(model.predict_proba(ds), answer.probabilities, atol=1e-6)

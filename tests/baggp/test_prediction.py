@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import multiprocessing
 import pickle
 import sys
 import threading
@@ -15,6 +16,7 @@ from quick_methods import quick
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import mipl
+from mipl.baggp import prediction
 from mipl.baggp.prediction import PREDICTS_FROM
 from mipl.bags import Bags
 from mipl.mil import MIVAE
@@ -46,6 +48,34 @@ def test_the_number_of_threads_changes_no_bit(digits, monkeypatch, n_threads: in
     monkeypatch.setattr("mipl.baggp.prediction.PREDICTION_ROWS", 64)
     monkeypatch.setattr("mipl.baggp.estimator.torch.get_num_threads", lambda: n_threads)
     np.testing.assert_array_equal(model.predict_proba(bags), expected)
+
+
+def test_a_bag_that_two_threads_share_gets_the_same_bits(digits, monkeypatch) -> None:
+    model, bags = digits
+    expected = model.predict_proba(bags[:3])
+    monkeypatch.setattr("mipl.baggp.prediction.SHARED_PRODUCTS", 0)
+    monkeypatch.setattr("mipl.baggp.estimator.torch.get_num_threads", lambda: 2)
+    asked = []
+    helper = prediction._helper
+    monkeypatch.setattr(prediction, "_helper", lambda process: asked.append(process) or helper(process))
+    np.testing.assert_array_equal(model.predict_proba(bags[:3]), expected)
+    with ThreadPoolExecutor(8) as pool:  # more callers than the one helper can serve
+        for found in pool.map(lambda _: model.predict_proba(bags[:3]), range(40)):
+            np.testing.assert_array_equal(found, expected)
+    assert len(asked) == 41
+
+
+def test_a_forked_process_predicts_with_a_helper_of_its_own(digits, monkeypatch) -> None:
+    model, bags = digits
+    monkeypatch.setattr("mipl.baggp.prediction.SHARED_PRODUCTS", 0)
+    monkeypatch.setattr("mipl.baggp.estimator.torch.get_num_threads", lambda: 2)
+    expected = model.predict_proba(bags[:3])  # the helper's thread runs from here on
+    child = multiprocessing.get_context("fork").Process(
+        target=lambda: np.testing.assert_array_equal(model.predict_proba(bags[:3]), expected)
+    )
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
 
 
 @pytest.mark.parametrize("name", ["BagGP", "MIPLGP", "PL-kNN", "LSB-CMM", "VGPMIL", "MIVAE", "DEMIPL"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
@@ -10,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import normalize
 
 from mipl.bags import Bags
+from mipl.compute import shared_by, use_one_thread
 from mipl.errors import DataError
 from mipl.features import ConvKMeans, UnitRange, UnitRows, choose_features
 
@@ -78,3 +81,12 @@ def test_the_front_end_follows_from_the_instances() -> None:
     assert of_text.power == 0.5
     assert isinstance(choose_features(one_bag(images(), (20, 20))), Pipeline)
     assert isinstance(choose_features(one_bag(rng.random((30, 64)), (8, 8)))[-1], PCA)
+
+
+def test_images_that_threads_share_get_the_same_bits() -> None:
+    X = np.concatenate([images(seed=seed) for seed in range(4)])
+    expected = ConvKMeans(image_shape=(20, 20), n_filters=8).fit(X).transform(X)
+    with ThreadPoolExecutor(3, initializer=use_one_thread) as pool, shared_by(pool.map):
+        found = ConvKMeans(image_shape=(20, 20), n_filters=8).fit(X).transform(X)
+    assert len(X) > 64
+    np.testing.assert_array_equal(found, expected)

@@ -139,6 +139,8 @@ PREDICTION_ROWS = 4096
 #: Blocks of a prediction are padded to a multiple of so many rows, and to so many at least: matrix products take other
 #: ways for fewer rows, with other last digits.
 PREDICTION_TILE, PREDICTION_LEAST = 8, 16
+#: Multiplications of one half of a prediction's features from which another thread is asked for the other half.
+SHARED_PRODUCTS = 10_000_000
 #: Up to this many training instances, the blocks of a fit are joined to one per run.
 JOINED_INSTANCES = 4_000
 #: With fewer training instances one thread is used: threads would wait for each other longer than they work.

@@ -30,15 +30,15 @@ from mipl.baggp.low_rank import low_rank, rank_of
 from mipl.baggp.model import Answer, BagModel, Expert, Stacking
 from mipl.baggp.on_dask import OnDask
 from mipl.baggp.places import Local
-from mipl.baggp.prediction import PREDICTS_FROM, Ready, bounded_tensor, instance_logits
+from mipl.baggp.prediction import PREDICTS_FROM, Halves, Ready, bounded_tensor, instance_logits
 from mipl.baggp.scratch import Scratch
 from mipl.baggp.sources import InFiles, InMemory, Training, ready
 from mipl.bags import Bags
 from mipl.cluster_classifier import ClusterClassifier
-from mipl.compute import free_memory, in_own_thread, limit_torch, seed_of, torch_device
+from mipl.compute import free_memory, in_own_thread, limit_torch, seed_of, shared_by, torch_device
 from mipl.features.auto import choose_features
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
-from mipl.gp.nystrom import KernelMap, LandmarkKernel, principal_map
+from mipl.gp.nystrom import principal_map
 from mipl.labelling import LabelOrder, order_to_label, undecided
 from mipl.progress import Phases, show_phases
 from mipl.streams import BagStream
@@ -241,7 +241,8 @@ class BagGP(ClusterClassifier):
         progress("front end")
         sample = training.take(chosen)
         self.features_ = self._front_end(sample, seed)
-        X = self._tensor(self.features_.fit_transform(sample.instances))
+        with shared_by(place.each):
+            X = self._tensor(self.features_.fit_transform(sample.instances))
         weight = row_weight = None
         if supervision.sample_weight is not None:
             weight = torch.tensor(supervision.sample_weight, device=X.device)
@@ -306,9 +307,6 @@ class BagGP(ClusterClassifier):
         """What `_keep` kept, on the device."""
         return self._ready().model
 
-    def _kernel_map(self) -> KernelMap:
-        return self._ready().kernel_map
-
     def _ready(self) -> Ready:
         """What predictions are made with, built at the first one and kept until an attribute is assigned anew.
 
@@ -317,9 +315,8 @@ class BagGP(ClusterClassifier):
         source = tuple(getattr(self, name) for name in PREDICTS_FROM)
         ready: Ready | None = vars(self).get("_kept")
         if ready is None or not ready.is_of(source):
-            kernel = LandmarkKernel(self._tensor(self.landmarks_), self.lengthscale_)
-            T = self._tensor(self.feature_map_).T.contiguous().T  # products of few rows take less time with it so
-            ready = Ready(source, self._build_model(), KernelMap(kernel, T))
+            features = Halves.of(self._tensor(self.landmarks_), self.lengthscale_, self._tensor(self.feature_map_))
+            ready = Ready(source, self._build_model(), features)
             self._kept = ready
         return ready
 
@@ -351,7 +348,7 @@ class BagGP(ClusterClassifier):
         n_threads = torch.get_num_threads()
         with limit_torch(one_thread=True):
             X = self._tensor(self.features_.transform(bags.instances))
-            logits = instance_logits(model, self._kernel_map(), X, n_threads)
+            logits = instance_logits(model, self._ready().features, X, n_threads)
             offsets = torch.tensor(bags.offsets, device=X.device)
             return model.answer(logits, offsets), offsets
 
@@ -394,7 +391,7 @@ class BagGP(ClusterClassifier):
         part = checked[chosen]
         answer, offsets = self._answer(part, self._model())
         X = self._tensor(self.features_.transform(part.instances))
-        features = torch.cat([self._kernel_map()(rows) for rows in X.split(PREDICTION_ROWS)])
+        features = torch.cat([self._ready().features(rows) for rows in X.split(PREDICTION_ROWS)])
         variance = torch.tensor(self.coef_variance_, device=X.device)
         background = self._background_mask(len(self.classes_))
         alike = class_similarities(features, answer.logits, offsets, variance, posterior[chosen], background)

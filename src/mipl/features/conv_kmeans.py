@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from torch import Tensor
 
+from mipl.compute import share_out
 from mipl.errors import DataError
 
 __all__ = ["ConvKMeans"]
@@ -114,8 +115,8 @@ class ConvKMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         # White patches, whose length is needed, and their products with the filters, from one product.
         both = torch.cat([whitening, whitening @ torch.tensor(self.filters_.T.copy(), device=device)], dim=1)
         k, window = len(whitening), min(self.pool, *self._grid())
-        parts = []
-        for start in range(0, len(images), _BATCH):
+
+        def respond(start: int) -> Tensor:
             patches = self._patches(images[start : start + _BATCH])  # (b, positions, k)
             count = len(patches)
             patches = patches.flatten(0, 1)
@@ -125,8 +126,9 @@ class ConvKMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             scale = torch.maximum(length, _SHORT * _deviation(patches, self.flat_))
             response = (products[:, k:] / scale).sub_(self.threshold).clamp_(min=0)
             maps = response.reshape(count, *self._grid(), -1).permute(0, 3, 1, 2)
-            parts.append(torch.nn.functional.avg_pool2d(maps, window).flatten(1).sqrt_().cpu())
-        return torch.cat(parts).numpy()
+            return torch.nn.functional.avg_pool2d(maps, window).flatten(1).sqrt_().cpu()
+
+        return torch.cat(list(share_out(respond, range(0, len(images), _BATCH)))).numpy()
 
     @property
     def n_outputs(self) -> int:

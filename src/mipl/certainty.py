@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 __all__ = ["DOUBTFUL", "SURE", "verdict"]
 
 SURE, DOUBTFUL = 0.95, 0.7
@@ -23,17 +25,21 @@ def verdict(m: int, doubtful: int, outside: int, label_free: tuple[float, float]
     label_free : (float, float) or None
         The score of held-out candidate sets above chance, and its standard error.
     """
-    look = f"Every label is at least {DOUBTFUL:.0%} probable."
+    threshold = f"{100 * DOUBTFUL:.0f}\u00a0%"
+    look = f"Every label is at least {threshold} probable."
     if doubtful:
-        look = f"{doubtful:,} of {m:,} bags deserve a second look: their label is less than {DOUBTFUL:.0%} probable"
+        look = f"{doubtful:,} of {m:,} bags deserve a second look: their label is less than {threshold} probable"
         look += f", or not among their candidates ({outside:,})." if outside else "."
     if label_free is None:
         return look
     score, error = label_free
-    figures = f"held-out candidate sets were {score:+.2f} ± {error:.2f} nats per bag more probable than by chance"
+    figures = (
+        f"candidate sets of held-out bags were {math.exp(score):.2g} times as probable as by chance "
+        f"({score:+.2f} ± {error:.2f} nats per bag)"
+    )
     if score > _CLEARLY * error:
-        return f"The instances tell something about the labels ({figures}). {look}"
+        return f"The instances tell something about the labels: {figures}. {look}"
     return (
-        f"The instances were NOT found to tell anything about the labels ({figures}): take the answers for guesses "
+        f"The instances were NOT found to tell anything about the labels: {figures}. Take the answers for guesses "
         f"within the candidate sets. {look}"
     )

@@ -80,11 +80,12 @@ def load(
     table : str or Path, default=None
         A file of candidates by bag: a table with one row per bag, one with one row per answer of a person, or an
         export of Label Studio (.json); `bag` and `candidates` then name its columns too. For a folder of images None
-        takes the only .csv or .tsv in the folder.
+        takes the only .csv, .tsv or .xlsx in the folder.
     patch : int, default=32
-        For a folder of images, height and width of the patches that each image is cut into.
+        For a folder or column of images, height and width of the patches that each image is cut into.
     size : int, default=None
-        For a folder of images, height and width to which they are resized first; None leaves them as they are.
+        For a folder or column of images, height and width to which they are resized first; None leaves them as they
+        are.
     verify : bool, default=True
         Whether checksums in files that mipl wrote are compared. False reads a file that was edited by hand, or what is
         left of a damaged one.

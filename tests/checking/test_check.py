@@ -57,6 +57,16 @@ def test_a_clean_file_has_no_problems(tmp_path: Path):
             "warning",
             ["'owl, wren'", "--candidates-sep ','"],
         ),
+        (
+            [*CLEAN, 'f,"Parus major, Turdus merula",,7,1'],
+            "candidates not separated",
+            "warning",
+            ["line 8", "may be several classes", "--candidates-sep ','"],
+        ),
+        ([*CLEAN, "f,owl|,,7,1"], "candidates unreadable", "error", ["line 8", "bag 'f'", "'owl|'", "empty label"]),
+        ([*CLEAN, ",owl,,7,1", ",,,8,1"], "no bag", "error", ["line 8", "1 more: line 9"]),
+        ([*CLEAN, "f,owl,thrush,7,1"], "label of no bag's candidates", "error", ["line 8", "'thrush'"]),
+        ([*CLEAN, "f,owl,,7,1", "f,,,7,1"], "duplicated instance", "note", ["bag 'f' (lines 8 and 9)"]),
         ([*CLEAN, "f,crow|jay,,7,1", "g,jay|crow,,8,1"], "always together", "warning", ["'crow' and 'jay'", "2 bags"]),
         ([*CLEAN, "f,crow|owl,,7,1"], "rare class", "warning", ["'crow'"]),
         ([*CLEAN, "f,wren,,3,3.25"], "duplicated bag", "warning", ["'b' and 'f'"]),
@@ -161,3 +171,42 @@ def test_what_check_calls_unusable_for_its_values_load_refuses(tmp_path: Path):
     assert not mipl.check(path).usable
     with pytest.raises(DataError, match="beyond"):
         mipl.load(path)
+
+
+def test_problems_of_all_kinds_are_told_in_one_go(tmp_path: Path):
+    lines = [*CLEAN, "f,owl|,thrush,,1", ",owl,,7,1", "g,owl", "h,wren,,1e99,2"]
+    found = kinds(mipl.check(write(tmp_path / "x.csv", lines)))
+    expected = {"candidates unreadable", "label of no bag's candidates", "missing value", "no bag", "cells missing"}
+    assert expected | {"value too large"} <= set(found)
+
+
+def test_missing_values_do_not_make_bags_alike_or_features_constant(tmp_path: Path):
+    found = kinds(mipl.check(write(tmp_path / "x.csv", ["a,owl|wren,,1,2", "b,owl,,,", "c,wren,,,"])))
+    assert "missing value" in found
+    assert not {"duplicated bag", "nothing differs"} & set(found)
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (["1.234,5", "2.111.234,5", "3,5"], "marks between thousands"),
+        (["50%", "30 %", "20%"], None),
+        (["50%", "30%", "20.5%"], "a unit"),
+        (["10 kHz", "2,5 kHz", "3 kHz"], "a unit"),
+        (["12.05.2024", "13.05.2024", "14.05.2024"], None),
+        (["1a", "2b", "3c"], None),
+        (["loud", "soft", "-"], None),
+    ],
+)
+def test_numbers_that_were_left_out_as_text_are_told(tmp_path: Path, cells, words):
+    rows = [f"{bag};owl|wren;{cell};1" for bag, cell in zip("abc", cells, strict=True)]
+    (tmp_path / "x.csv").write_text("bag_id;candidates;odd;width\n" + "\n".join(rows) + "\n")
+    found = kinds(mipl.check(tmp_path / "x.csv"))
+    assert ("numbers as text" in found) == (words is not None)
+    if words is not None:
+        assert words in found["numbers as text"].message
+
+
+def test_a_report_in_a_notebook_is_what_it_prints(tmp_path: Path):
+    report = mipl.check(write(tmp_path / "x.csv", CLEAN))
+    assert repr(report) == str(report) == report.verdict

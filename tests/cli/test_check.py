@@ -15,7 +15,7 @@ def test_a_usable_file_ends_with_code_0_and_a_verdict(run, animals):
 
 def test_problems_that_stop_a_fit_end_with_code_1(run, tmp_path):
     (tmp_path / "x.csv").write_text("rec;species;w\n1;owl, wren;1,5\n1;;\n2;wren;2,5\n3;owl;3,5\n")
-    assert "--bag NAME --candidates NAME" in run("check", "x.csv", code=1).stdout
+    assert "--bag 'rec' --candidates 'species' --candidates-sep ','" in run("check", "x.csv", code=1).stdout
     told = run("check", "x.csv", "--bag", "rec", "--candidates", "species", code=1).stdout
     assert "error: x.csv: line 3, bag 1, instance 1, column 'w': the value is missing" in told
     assert "--candidates-sep ','" in told

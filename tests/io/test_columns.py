@@ -59,7 +59,9 @@ def test_a_near_miss_is_answered_with_the_right_name(tmp_path: Path):
     frame().to_csv(tmp_path / "x.csv", index=False)
     with pytest.raises(DataError, match=r"no column 'recordings'; did you mean 'Recording'\?"):
         mipl.load(tmp_path / "x.csv", bag="recordings", candidates="Species")
-    with pytest.raises(DataError, match=r"no column 'bag_id' and no column 'candidates'.*--bag NAME --candidates NAME"):
+    with pytest.raises(
+        DataError, match=r"no column 'bag_id' and no column 'candidates'.*--bag 'Recording' --candidates 'Species'"
+    ):
         mipl.load(tmp_path / "x.csv")
     with pytest.raises(DataError, match=r"did you mean 'width'\?"):
         mipl.load(tmp_path / "x.csv", **MAPPING, features=["widht"])

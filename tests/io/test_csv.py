@@ -45,7 +45,7 @@ def test_votes_that_read_like_class_names_stay_votes(tmp_path):
 def test_a_bad_weight_in_a_spreadsheet_names_file_and_bag(tmp_path):
     path = tmp_path / "s.csv"
     path.write_text("bag_id,candidates,width\na,owl:3|wren:1,1\nb,owl:-3,2\n")
-    with pytest.raises(DataError, match=r"s\.csv: bag 'b': the weight -3 of the candidate 'owl'"):
+    with pytest.raises(DataError, match=r"s\.csv: line 3, bag 'b': the weight -3 of the candidate 'owl'"):
         mipl.load(path)
 
 
@@ -102,3 +102,48 @@ def test_a_header_and_a_first_line_may_be_long(tmp_path):
     everything = mipl.MIPLDataset(bags, [names, names[:1]], classes=names)
     with pytest.raises(DataError, match="a cell would have more than 131,072 characters"):
         everything.save(tmp_path / "y.csv")
+
+
+def test_the_line_of_a_bad_cell_counts_empty_lines_and_cells_of_several_lines(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text('bag_id,candidates,x,note\na,b|c,1,ok\n\n\nb,c,2,"two\nlines"\nc,c|b,zz,x\n')
+    assert path.read_text().splitlines()[6].startswith("c,c|b,zz")
+    with pytest.raises(DataError, match="line 7, bag 'c', instance 0, column 'x': 'zz' is not a number"):
+        mipl.load(path)
+
+
+def test_the_line_in_which_excel_names_the_separator_is_read(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("sep=;\r\nbag_id;candidates;x\r\na;owl|wren;1,5\r\nb;owl;2,5\r\nc;wren;\r\n")
+    with pytest.raises(DataError, match="line 5, bag 'c'"):
+        mipl.load(path)
+    ds = mipl.load(path, missing="drop")
+    assert ds.bags.instances.tolist() == [[1.5], [2.5]]
+    assert ds.bags.feature_names == ("x",)
+
+
+def test_rows_of_another_length_are_told_all_at_once_with_their_lines(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("bag_id,candidates,x,y\na,b|c,1,2\nb,c,1\n\nc,c|b,1,2,3\nd,c,1,\n")
+    first, second = mipl.check(path).problems[:2]
+    assert "line 3 has 3 cells where there are 4 columns: 'b,c,1'; 1 more" in first.message
+    assert "line 5" in first.message
+    assert "line 6, bag 'd', instance 0, column 'y'" in second.where
+    with pytest.raises(DataError, match="line 3 has 3 cells where there are 4 columns"):
+        mipl.load(path)
+
+
+def test_a_column_of_dates_does_not_decide_the_decimal_mark(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("bag_id;candidates;day;x;y\na;owl|wren;12.05;1,5;0,5\nb;owl;13.05;2,5;1,5\n")
+    assert mipl.load(path, ignore="day").bags.instances.tolist() == [[1.5, 0.5], [2.5, 1.5]]
+
+
+@pytest.mark.parametrize("sep", ["|", " ", ":"])
+def test_a_separator_that_is_not_detected_is_suggested(tmp_path, sep):
+    path = tmp_path / "x.csv"
+    path.write_text("bag_id|candidates|x\na|owl,wren|1\nb|owl|2\n".replace("|", sep))
+    with pytest.raises(DataError, match="single column") as told:
+        mipl.load(path)
+    assert f"--sep {sep!r}" in str(told.value)
+    assert len(mipl.load(path, sep=sep, candidates_sep=",")) == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mipl import DataError, MIPLDataset
+from mipl import BagGP, DataError, MIPLDataset, load, resolve
 from mipl.io.decisions import apply_decisions, read_decisions
 
 
@@ -58,8 +58,8 @@ def test_a_file_that_is_not_one_of_decisions_says_why(tmp_path, text, message):
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(DataError, match="no such file"):
         read_decisions(tmp_path / "nothing.csv")
-    (tmp_path / "d.csv").write_bytes(b"bag_id,decision\n\xff\xfe,\n")
-    with pytest.raises(DataError, match="not a CSV file in UTF-8"):
+    (tmp_path / "d.csv").write_bytes(b"\xff\xfebag_id,decision")
+    with pytest.raises(DataError, match="is not text"):
         read_decisions(tmp_path / "d.csv")
 
 
@@ -103,3 +103,21 @@ def test_ids_and_classes_that_are_numbers_are_matched_by_their_digits():
 def test_decisions_that_do_not_fit_the_data_name_the_bags_and_classes(birds, decisions, message):
     with pytest.raises(DataError, match=message):
         apply_decisions(birds, decisions)
+
+
+def test_a_decision_outweighs_all_votes_and_survives_a_file(tmp_path):
+    votes = [{"owl": 9, "wren": 1}, {"owl": 1, "wren": 2}, {"tit": 1, "wren": 3}, {"tit": 1, "owl": 2}]
+    data = MIPLDataset([np.full((2, 3), i) for i in range(4)], votes, bag_ids=["a", "b", "c", "d"])
+    # A candidate with few votes, a class without any, and a bag that is left out.
+    decided = apply_decisions(data, {"a": "wren", "b": "tit", "c": None})
+    wanted = MIPLDataset(decided.bags, [{"wren": 1}, {"tit": 1}, votes[3]], bag_ids=["a", "b", "d"])
+    assert decided.equals(wanted)
+    assert load(decided.save(tmp_path / "x.parquet")).equals(wanted)
+    model = BagGP(n_landmarks=4, cross_fit=0).fit(decided)
+    assert resolve(decided, model).labels.tolist()[:2] == ["wren", "tit"]
+
+
+def test_a_file_that_a_spreadsheet_saved_in_its_own_encoding_is_read(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_bytes("bag_id;decision\r\nKäuzchen 1;Grünfink\r\n".encode("cp1252"))
+    assert read_decisions(path) == {"Käuzchen 1": "Grünfink"}

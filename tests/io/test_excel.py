@@ -65,3 +65,14 @@ def test_a_damaged_workbook_is_a_clear_error(tmp_path: Path):
         (tmp_path / "x.xlsx").write_bytes(content[:end])
         with pytest.raises(DataError):
             mipl.load(tmp_path / "x.xlsx")
+
+
+def test_numbers_that_are_text_with_decimal_commas_are_read_and_other_sheets_are_told(tmp_path: Path):
+    pytest.importorskip("openpyxl", reason="Excel files need openpyxl")
+    frame = pd.DataFrame({"bag_id": ["a", "a", "b"], "candidates": ["x|y", None, "y"], "n": ["1,5", "2,5", "3,25"]})
+    with pd.ExcelWriter(tmp_path / "x.xlsx") as book:
+        frame.to_excel(book, sheet_name="Daten", index=False)
+        frame.to_excel(book, sheet_name="Notizen", index=False)
+    assert mipl.load(tmp_path / "x.xlsx").bags.instances.tolist() == [[1.5], [2.5], [3.25]]
+    (remark,) = mipl.check(tmp_path / "x.xlsx").remarks
+    assert remark.endswith("read from the first sheet, 'Daten'; not read: 'Notizen'")

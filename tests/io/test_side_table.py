@@ -183,3 +183,29 @@ def test_a_bag_with_two_rows_and_no_worker_is_refused(tmp_path: Path, features: 
     (tmp_path / "broken.json").write_text("[{")
     with pytest.raises(DataError, match="is not JSON"):
         mipl.load(features, bag="recording", table=tmp_path / "broken.json")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx", ".parquet"])
+def test_the_column_that_names_the_images_is_found_in_any_table(tmp_path: Path, suffix):
+    if suffix == ".xlsx":
+        pytest.importorskip("openpyxl", reason="Excel files need openpyxl")
+    import pandas as pd
+    from PIL import Image
+
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for name in ("a", "b"):
+        Image.fromarray(np.zeros((8, 8), np.uint8)).save(folder / f"{name}.png")
+    frame = pd.DataFrame({"Foto": ["a.png", "b.png"], "Tags": ["owl|wren", "owl"]})
+    table = tmp_path / f"t{suffix}"
+    {".csv": frame.to_csv, ".xlsx": frame.to_excel, ".parquet": frame.to_parquet}[suffix](table, index=False)
+    ds = mipl.load(folder, table=table, patch=8)
+    assert ds.candidate_sets() == [["owl", "wren"], ["owl"]]
+    report = mipl.check(folder, table=table, patch=8)
+    assert f"{table}: bags by 'Foto'; candidates 'Tags'" in report.remarks
+
+
+def test_columns_of_a_side_table_that_nobody_can_find_are_told_together(tmp_path: Path, features: Path):
+    (tmp_path / "t.csv").write_text("x,y,z\n1,2,3\n")
+    with pytest.raises(DataError, match="no column 'bag_id' and no column 'candidates'"):
+        mipl.load(features, bag="recording", table=tmp_path / "t.csv")

@@ -254,3 +254,37 @@ def test_the_columns_of_the_histogram_are_as_high_as_their_counts(browser, tmp_p
     assert counts.sum() == 400
     assert heights.max() > 80
     assert np.abs(heights - counts / counts.max() * heights.max()).max() <= 1.5
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_shares_before_and_after_have_one_scale_and_none_is_cut_off(browser, tmp_path, width):
+    found = made_up(60, q=13, truth=np.array([f"class {i % 13}" for i in range(60)], dtype=object))
+    browser.open(found.report(tmp_path / "page.html"))
+    browser.driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    )
+    try:
+        tracks = browser.driver.execute_script(
+            "return [...document.querySelectorAll('.shares .bar')].filter(bar => bar.checkVisibility())"
+            ".map(bar => bar.getBoundingClientRect().width)"
+        )
+        assert len(tracks) == 24
+        assert min(tracks) > 15
+        assert max(tracks) - min(tracks) <= 1
+        cut_off = (
+            "return [...document.querySelectorAll('.card')].flatMap(card => [card, ...card.querySelectorAll('*')])"
+            ".filter(e => e.checkVisibility() && e.clientHeight && !e.matches('.aside, .aside *, svg *, .fill')"
+            " && (e.scrollHeight > e.clientHeight + 6 || e.scrollWidth > e.clientWidth + 6)).map(e => e.outerHTML)"
+        )
+        assert browser.driver.execute_script(cut_off) == []
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_candidate_shows_that_it_can_be_chosen_and_that_it_was(browser, tmp_path):
+    browser.open(made_up(8).report(tmp_path / "page.html"))
+    mark = "return getComputedStyle(document.querySelector('.choice .name'), '::before').borderTopWidth"
+    free = browser.driver.execute_script(mark)
+    assert float(free.removesuffix("px")) >= 1
+    browser.one(".choice").click()
+    assert browser.driver.execute_script(mark) != free

@@ -152,3 +152,8 @@ def test_only_html_is_written(tmp_path: Path):
     with pytest.raises(DataError, match=r"its suffix must be one of \.html"):
         made_up().report(tmp_path / "page.pdf")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("q", "words"), [(13, "1 more class, "), (14, "2 more classes, ")])
+def test_classes_beyond_the_first_twelve_are_counted(q, words):
+    assert words in Page(render_page(made_up(60, q=q))).text

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from mipl.io.columns import Columns
+from mipl.io.columns import Columns, as_options, listed_names
 from mipl.io.problems import Problem
 from mipl.io.raw import RawBags
 
@@ -24,8 +24,9 @@ def check_classes(raw: RawBags, columns: Columns, unlabelled: Sequence[Any] | No
     """All problems of candidates, classes and labels."""
     if raw.candidates is None:
         if unlabelled is None:
-            listed = ", ".join(map(repr, raw.column_names))
-            which = "say which one it is with candidates=NAME (--candidates NAME)"
+            listed = listed_names(raw.column_names)
+            named = as_options({"candidates": raw.likely.get("candidates")}, raw.likely)
+            which = f"say which one it is with {named}"
             where = "give a table with a row for each of them, table=FILE (--table FILE)"
             yield Problem(
                 "no candidates",
@@ -56,7 +57,9 @@ def check_classes(raw: RawBags, columns: Columns, unlabelled: Sequence[Any] | No
         message = f"there is only one class: {names}" if names else "there is no class at all"
         yield Problem("one class", "error", raw.where, message, "there must be at least two to tell apart")
     joined = joined_names(names, columns.candidates_sep)
-    if joined is not None:
+    if joined is None:
+        yield from _perhaps_joined(raw, names, columns.candidates_sep)
+    else:
         sep, found = joined
         split = [[part.strip() for label in labels for part in str(label).split(sep)] for labels in sets]
         # Names that were taken for one may be all that stands between a label and its class.
@@ -66,7 +69,7 @@ def check_classes(raw: RawBags, columns: Columns, unlabelled: Sequence[Any] | No
         sets, counts = split, Counter(label for labels in split for label in set(labels))
         names = list(counts)
     yield from _near_duplicates(raw, names, counts)
-    yield from _labels(raw, sets)
+    yield from _labels(raw, sets, {*names, *(raw.classes or []), *(unlabelled or [])}, unlabelled is None)
     yield from _inseparable(raw, sets, names)
     few = sorted((str(name) for name in names if counts[name] < _FEW), key=str)
     if few and len(names) >= 2:
@@ -109,17 +112,26 @@ def joined_names(names: Iterable[Any], candidates_sep: str) -> tuple[str, list[s
     return None
 
 
-def _unsplit(raw: RawBags, sep: str, found: list[str], severity: str) -> Problem:
+def _perhaps_joined(raw: RawBags, names: list[Any], candidates_sep: str) -> Iterator[Problem]:
+    """Single class names with a comma or semicolon in them, as in "Parus major, Turdus merula"."""
+    for sep in (",", ";"):
+        some = sorted(name for name in map(str, names) if all(map(str.strip, name.split(sep))) and sep in name)
+        # Where most names have one, as in "Thrush, hermit", it belongs to them.
+        if sep != candidates_sep and some and 2 * len(some) < len(names):
+            yield _unsplit(raw, sep, some, "warning", "may be")
+
+
+def _unsplit(raw: RawBags, sep: str, found: list[str], severity: str, looks: str = "look like") -> Problem:
     """Class names that are several names, with a separator that was not recognised."""
     shown = ", ".join(map(repr, found[:3])) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
     return Problem(
         "candidates not separated",
         severity,
         f"{raw.where}: {_bag_of(raw, found[0])}",
-        f"{len(found)} class names look like several: {shown}"
+        f"{len(found)} class names {looks} several: {shown}"
         if len(found) > 1
-        else f"{shown} looks like several classes",
-        f"pass candidates_sep={sep!r} (--candidates-sep {sep!r})",
+        else f"{shown} {looks.replace('look like', 'looks like')} several classes",
+        f"pass candidates_sep={sep!r} (--candidates-sep {sep!r}){' if so' if looks == 'may be' else ''}",
     )
 
 
@@ -140,23 +152,38 @@ def _near_duplicates(raw: RawBags, names: list[Any], counts: Counter[Any]) -> It
             )
 
 
-def _labels(raw: RawBags, sets: list[list[Any]]) -> Iterator[Problem]:
-    """True labels that are not among the candidates."""
+def _labels(raw: RawBags, sets: list[list[Any]], classes: set[Any], closed: bool) -> Iterator[Problem]:
+    """True labels that are not among the candidates of their bag, or, if all classes are candidates, of any bag."""
+    pairs = list(zip(raw.labels or [], sets, strict=False))
+    # Numbers beside names are the positions of the sorted classes, and a name that is split has its own problem.
+    unknown = [i for i, (label, _) in enumerate(pairs) if closed and isinstance(label, str) and label not in classes]
+    told = set(unknown)
     outside = [
         i
-        for i, (label, labels) in enumerate(zip(raw.labels or [], sets, strict=False))
-        if label is not None and labels and label not in labels
+        for i, (label, labels) in enumerate(pairs)
+        if label is not None and labels and label not in labels and i not in told
     ]
-    if outside:
-        i = outside[0]
-        others = len(outside) - 1
+    for found, kind, severity, among, remedy in (
+        (
+            unknown,
+            "label of no bag's candidates",
+            "error",
+            "the candidates of any bag",
+            "correct the label, or add it to the candidates of its bag",
+        ),
+        (outside, "label outside the candidates", "warning", "", "add it to the candidates or correct the label"),
+    ):
+        if not found:
+            continue
+        i = found[0]
+        others = len(found) - 1
         more = f"; it is the same in {others} more bag{'s' if others > 1 else ''}" if others else ""
         yield Problem(
-            "label outside the candidates",
-            "warning",
+            kind,
+            severity,
             f"{raw.where}: {_place(raw, i)}",
-            f"the label {(raw.labels or [])[i]!r} is not among the candidates {list(sets[i])}{more}",
-            "add it to the candidates or correct the label",
+            f"the label {pairs[i][0]!r} is not among {among or f'the candidates {list(sets[i])}'}{more}",
+            remedy,
         )
 
 

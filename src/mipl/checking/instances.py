@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipl.io.columns import Columns, non_feature
+from mipl.io.feature_columns import NUMBERS_AS_TEXT
 from mipl.io.problems import Problem
 from mipl.io.raw import RawBags
 
@@ -42,7 +43,8 @@ def _bad_cells(raw: RawBags, columns: Columns) -> Iterator[Problem]:
         else:
             places = ", ".join(raw.place(row).partition(": ")[2] for row, _ in found[1:_SHOWN])
             more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-            message = f"{first.message}, and so are {len(found) - 1} more of {raw.feature(column)}: {places}{more}"
+            others = "is 1 more" if len(found) == 2 else f"are {len(found) - 1} more"
+            message = f"{first.message}, and so {others} of {raw.feature(column)}: {places}{more}"
         remedy = f"missing={columns.missing!r} takes care of it" if mended else first.remedy
         yield Problem(kind, "note" if mended else "error", first.where, message, remedy)
 
@@ -50,7 +52,15 @@ def _bad_cells(raw: RawBags, columns: Columns) -> Iterator[Problem]:
 def _odd_columns(raw: RawBags) -> Iterator[Problem]:
     """Columns that were left out, and features that look like an id or an index."""
     for name, why in raw.roles.left_out.items():
-        if why in _GUESSES:  # a text cannot be a feature, and what the user asked for needs no remark
+        if why.startswith(NUMBERS_AS_TEXT):
+            yield Problem(
+                "numbers as text",
+                "warning",
+                f"{raw.where}: column {name!r}",
+                f"left out as text, but it looks like {why.removeprefix('text: ')}",
+                f"write plain numbers, or leave it out with ignore={name!r} (--ignore {name!r})",
+            )
+        elif why in _GUESSES:  # a text cannot be a feature, and what the user asked for needs no remark
             yield Problem(
                 "column left out",
                 "note",
@@ -81,13 +91,13 @@ def _odd_features(raw: RawBags) -> Iterator[Problem]:
     low[known], high[known] = np.nanmin(finite[:, known], axis=0), np.nanmax(finite[:, known], axis=0)
     constant = np.flatnonzero(low == high)
     image = len(raw.instance_shape or ()) > 1
-    if len(constant) == len(known) and len(raw.values) > 1:
+    if len(constant) == len(known) and len(raw.values) > 1 and np.isfinite(finite).all():
         yield Problem(
             "nothing differs", "error", raw.where, "all instances are the same", "check what was taken as features"
         )
     elif len(constant) and not image and len(raw.values) > 1:
         names = _listed([raw.feature(int(j)) for j in constant])
-        remedy = "" if raw.feature_names is None else f"leave out with ignore={raw.feature_names[int(constant[0])]!r}"
+        remedy = "" if raw.feature_names is None else _ignoring([raw.feature_names[int(j)] for j in constant])
         yield Problem("constant feature", "warning", raw.where, f"{names}: the same value everywhere", remedy)
     with np.errstate(over="ignore"):
         spread = (high - low)[known & (high > low)]
@@ -95,39 +105,58 @@ def _odd_features(raw: RawBags) -> Iterator[Problem]:
         middle = float(np.median(spread))
         wild = np.flatnonzero(known & (high > low) & ((high - low) > _WILD * middle))
         if len(wild):
-            names = _listed([raw.feature(int(j)) for j in wild])
-            j = int(wild[0])
-            message = (
-                f"{names}: runs from {low[j]:.3g} to {high[j]:.3g}, the middle feature over a range of {middle:.3g}"
+            shown = [f"{raw.feature(int(j))} runs from {low[j]:.3g} to {high[j]:.3g}" for j in wild]
+            message = f"{_listed(shown)}, while the middle feature has a range of {middle:.3g}"
+            yield Problem(
+                "wildly scaled",
+                "warning",
+                raw.where,
+                message,
+                "look for wrong values, rescale it, or take its logarithm",
             )
-            yield Problem("wildly scaled", "warning", raw.where, message, "rescale the features, or take its logarithm")
 
 
 def _duplicates(raw: RawBags) -> Iterator[Problem]:
     """Bags with the same instances, and instances that come twice in one bag."""
-    values = np.ascontiguousarray(raw.values)
-    rows = [row.tobytes() for row in values]
+    rows = [row.tobytes() for row in np.ascontiguousarray(raw.values)]
+    whole: NDArray[np.bool_] = np.asarray(np.isfinite(raw.values).all(axis=1))  # nobody knows what missing values are
     seen: dict[Any, int] = {}
     same: list[tuple[int, int]] = []
-    twice: list[int] = []
+    twice: list[tuple[int, int, int]] = []  # the bag, and the first two equal instances of it
     for i, (start, end) in enumerate(zip(raw.offsets[:-1].tolist(), raw.offsets[1:].tolist(), strict=True)):
-        content = rows[start:end]
+        content = [rows[k] for k in range(start, end) if whole[k]]
         if len(set(content)) < len(content):
-            twice.append(i)
+            first: dict[bytes, int] = {}
+            again = next(k for k in range(start, end) if whole[k] and first.setdefault(rows[k], k) != k)
+            twice.append((i, first[rows[again]], again))
+        if len(content) < end - start:
+            continue
         key = tuple(sorted(content))
         if key in seen:
             same.append((seen[key], i))
         else:
             seen[key] = i
     if same:
-        first, second = same[0]
+        one, other = same[0]
         more = f", and {len(same) - 1} more such pairs" if len(same) > 1 else ""
-        message = f"bags {_id(raw, first)} and {_id(raw, second)} have the same instances{more}"
+        message = f"bags {_id(raw, one)} and {_id(raw, other)} have the same instances{more}"
         remedy = "remove one of them, or keep them in one group so that they are not split"
         yield Problem("duplicated bag", "warning", raw.where, message, remedy)
     if twice:
-        names = _listed([f"bag {_id(raw, i)}" for i in twice])
+        names = _listed([f"bag {_id(raw, i)}{_lines(raw, one, other)}" for i, one, other in twice])
         yield Problem("duplicated instance", "note", raw.where, f"{names}: an instance comes twice", "")
+
+
+def _ignoring(names: list[str]) -> str:
+    """How columns are left out; a comma in a name would be taken for two."""
+    if len(names) == 1:
+        return f"leave it out with ignore={names[0]!r} (--ignore {names[0]!r})"
+    options = " ".join(f"--ignore {name!r}" for name in names[:_SHOWN]) + (" ..." if len(names) > _SHOWN else "")
+    return f"leave them out with ignore=[{_listed([repr(name) for name in names])}] ({options})"
+
+
+def _lines(raw: RawBags, first: int, second: int) -> str:
+    return "" if raw.lines is None else f" (lines {raw.lines[first]} and {raw.lines[second]})"
 
 
 def _id(raw: RawBags, i: int) -> str:

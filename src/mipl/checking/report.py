@@ -25,7 +25,7 @@ __all__ = ["Report", "check"]
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """What `mipl.check` found.
 
@@ -67,6 +67,9 @@ class Report:
             "summary": self.summary,
             "remarks": list(self.remarks),
         }
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         return "\n".join([*(f"{p.severity}: {p}" for p in self.problems), self.verdict])

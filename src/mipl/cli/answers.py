@@ -114,8 +114,10 @@ def write_report(
     """Write the page of the answers, which tells the file, the parameters and the command that they come from."""
     command = shlex.join(["mipl", *sys.argv[1:]])
     notes = {"data": " ".join(data), "parameters": model.get_params(), "command": command}
-    found.report(path, title=Path(data[0]).name, notes=notes, decisions=decisions)
-    say(f"page written to {path}", quiet)
+    name = "standard input" if data[0] == "-" else Path(data[0]).name
+    title = name if len(data) == 1 else f"{name} and {len(data) - 1} more"
+    found.report(path, title=title, notes=notes, decisions=decisions)
+    say(f"page written to {path}; open it in a browser", quiet)
 
 
 def print_rows(title: str, found: Resolution) -> None:

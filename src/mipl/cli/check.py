@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 
 from mipl.cli.files import BackgroundOption, FilesArgument, Reading, reads_files
-from mipl.cli.output import JsonOption, QuietOption, print_json, print_lines, print_table, say, working
+from mipl.cli.output import (
+    JsonOption,
+    QuietOption,
+    print_json,
+    print_lines,
+    print_problem,
+    print_table,
+    say,
+    working,
+)
 
 __all__ = ["check"]
+
+_CLASSES = 20  # that are printed
 
 
 @reads_files
@@ -28,16 +41,20 @@ def check(
     else:
         for remark in report.remarks:
             say(remark, quiet)
-        for problem in report.problems:
-            print_lines(f"{problem.severity}: {problem}")
         if report.summary.get("candidate_of") and not quiet:
-            print_table(
-                "", ("class", "candidate of bags"), sorted(report.summary["candidate_of"].items(), key=lambda e: -e[1])
-            )
-            sizes = ", ".join(
-                f"{k}: {n:,} bag{'s' if n > 1 else ''}" for k, n in report.summary["candidate_sizes"].items()
-            )
-            print_lines(f"candidates per bag: {sizes}")
+            _print_classes(report.summary)
+        for problem in report.problems:
+            print_problem(problem.severity, str(problem))
         print_lines(report.verdict)
     if not report.usable:
         raise typer.Exit(1)
+
+
+def _print_classes(summary: dict[str, Any]) -> None:
+    """How often each class is a candidate, and how many candidates bags have."""
+    counts = sorted(summary["candidate_of"].items(), key=lambda entry: -entry[1])
+    print_table("", ("class", "candidate of bags"), counts[:_CLASSES])
+    if len(counts) > _CLASSES:
+        print_lines(f"... and {len(counts) - _CLASSES:,} more classes; --json has all")
+    sizes = ", ".join(f"{k}: {n:,} bag{'s' if n > 1 else ''}" for k, n in summary["candidate_sizes"].items())
+    print_lines(f"candidates per bag: {sizes}")

@@ -10,7 +10,7 @@ import typer
 
 from mipl.cli.answers import InstancesOption, ModelArgument, RawOption, hand_over, write_report
 from mipl.cli.files import FilesArgument, Reading, reads_files
-from mipl.cli.output import JsonOption, QuietOption, working
+from mipl.cli.output import JsonOption, QuietOption, say, working
 
 __all__ = ["explain"]
 
@@ -55,6 +55,7 @@ def explain(
     if instances is not None:
         found.save_instances(instances, raw=raw)
     if out is not None and as_page:
+        say(found.verdict, quiet or json)
         write_report(found, out, data=file, model=loaded, quiet=quiet or json)
     if json or not as_page:
         hand_over(found, found.rows() if json else None, None if as_page else out, quiet, raw)

@@ -36,7 +36,7 @@ BackgroundOption = Annotated[
 ]
 
 _PANEL = "What the columns are"
-_IMAGES = "Folders of images"
+_IMAGES = "Images"
 
 
 def _option(kind: Any, name: str, text: str, panel: str = _PANEL, **more: Any) -> Any:

@@ -22,6 +22,7 @@ __all__ = [
     "QuietOption",
     "print_json",
     "print_lines",
+    "print_problem",
     "print_table",
     "say",
     "say_error",
@@ -44,6 +45,12 @@ def print_lines(*lines: str) -> None:
     """Print lines of a result on standard output."""
     for line in lines:
         typer.echo(visible(line))
+
+
+def print_problem(severity: str, text: str) -> None:
+    """Print a problem as one line of a result; its severity has a colour on a terminal."""
+    colour = {"error": "red", "warning": "yellow"}.get(severity)
+    typer.echo(f"{typer.style(severity, fg=colour, bold=colour is not None)}: {visible(text)}")
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

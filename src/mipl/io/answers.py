@@ -12,8 +12,19 @@ from mipl.errors import DataError
 from mipl.io.border import first_line
 from mipl.io.columns import Columns, absent, has_role_name, pick
 from mipl.io.labels import candidate_cell, label_cell, restore_numbers
+from mipl.io.problems import Problem
 
-__all__ = ["FILES", "Answer", "SideTable", "answers_table", "bag_column", "find_column", "votes_of", "worker_column"]
+__all__ = [
+    "FILES",
+    "Answer",
+    "SideTable",
+    "answers_table",
+    "as_name",
+    "bag_column",
+    "find_column",
+    "votes_of",
+    "worker_column",
+]
 
 #: Names of columns, compared without case, blanks and punctuation.
 _WORKERS = ("worker", "workerid", "annotator", "annotatorid", "rater", "raterid", "labeler", "user", "userid")
@@ -40,6 +51,7 @@ class SideTable:
     candidates: dict[str, Any]  #: a list of labels, or votes by label
     labels: dict[str, Any] | None = None  #: true labels, where the table has them
     remarks: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
 
 
 def answers_table(where: str, header: Sequence[str], rows: Iterable[dict[str, Any]], columns: Columns) -> SideTable:
@@ -66,11 +78,11 @@ def answers_table(where: str, header: Sequence[str], rows: Iterable[dict[str, An
         raise absent(where, header, "candidates")
     answers = []
     for number, row in enumerate(rows, start=1):
-        name = _text(row.get(bag))
+        name = as_name(row.get(bag))
         if not name:
             raise DataError(f"{where}: answer {number} names no bag: its {bag!r} is empty")
         labels = _chosen(row.get(choice), columns.candidates_sep, f"{where}: bag {name!r}, answer {number}")
-        answers.append(Answer(name, _text(row.get(worker)) or None if worker else None, labels))
+        answers.append(Answer(name, as_name(row.get(worker)) or None if worker else None, labels))
     return votes_of(where, bag, answers)
 
 
@@ -137,7 +149,7 @@ def _chosen(cell: Any, sep: str, what: str) -> list[Any]:
     return labels
 
 
-def _text(value: Any) -> str:
+def as_name(value: Any) -> str:
     """The name of a bag or a person as text; Label Studio may give a person as an object."""
     if isinstance(value, dict):
         value = value.get("id", value.get("email"))

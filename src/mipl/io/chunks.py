@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,13 +21,14 @@ from mipl.errors import DataError
 from mipl.io.border import border
 from mipl.io.columns import Columns, find_roles
 from mipl.io.csv import open_text
+from mipl.io.image_columns import has_images
 from mipl.io.jsonl import open_lines
 from mipl.io.lists import depth
 from mipl.io.raw import Loaded
 from mipl.io.sources import expand, file_format, read_raw
 from mipl.io.tabular import from_table, metadata
 from mipl.scanning.files import SUFFIXES as SCANNED
-from mipl.scanning.files import list_files
+from mipl.scanning.files import ScanFile, list_files
 from mipl.scanning.index import build_index
 from mipl.scanning.pieces import cut, read_pieces
 from mipl.scanning.recipe import Recipe
@@ -101,7 +103,10 @@ def _guarded(file: Path, parts: Iterator[Loaded]) -> Iterator[Loaded]:
 
 def _is_scanned(file: Path) -> bool:
     suffix, compression = file_format(file)
-    return suffix in SCANNED and not compression and file.is_file()
+    if suffix not in SCANNED or compression or not file.is_file():
+        return False
+    with ScanFile.find(file, (), verify=False).open() as rows:
+        return not has_images(rows.schema)  # images are many times larger than in the file, and may be cut
 
 
 def _scanned(
@@ -182,8 +187,8 @@ def _load(
     options: dict[str, Any],
 ) -> tuple[Loaded, Columns]:
     """One chunk as a data set; the first one decides what the features are."""
-    line = None if top is None else top + done
-    raw = from_table(table, where, columns, extra or metadata(table, where), top=line, **options)
+    lines = None if top is None else np.arange(table.num_rows) + top + done
+    raw = from_table(table, where, columns, extra or metadata(table, where), lines=lines, **options)
     remark = raw.roles.remark()
     if first and not raw.roles.usual:
         raw.remarks.insert(0, f"{where}: {remark}")

@@ -20,8 +20,11 @@ __all__ = [
     "Columns",
     "Roles",
     "absent",
+    "as_options",
+    "by_reason",
     "find_roles",
     "has_role_name",
+    "listed_names",
     "non_feature",
     "pick",
     "taken_names",
@@ -78,6 +81,10 @@ class Columns:
         Whether checksums that mipl wrote into a file are compared.
     max_bytes : int, default=None
         The most bytes that a file may take in memory by what it declares; None takes half of the machine's memory.
+    patch : int, default=None
+        Height and width in pixels of the patches that a column of images is cut into, where each is a bag; None for 32.
+    size : int, default=None
+        Height and width to which images in a column are resized first; None leaves them as they are.
     """
 
     bag: str | None = None
@@ -94,6 +101,8 @@ class Columns:
     model_features: Sequence[str] | None = field(default=None, compare=False)
     verify: bool = field(default=True, compare=False)
     max_bytes: int | None = field(default=None, compare=False)
+    patch: int | None = field(default=None, compare=False)
+    size: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         check_max_bytes(self.max_bytes)
@@ -120,7 +129,7 @@ class Roles:
     instance_id: str | None = None
     features: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)  #: column -> why
-    in_lists: int | None = None  #: how many features are in the lists of the one column of `features`
+    in_lists: tuple[int, ...] | None = None  #: the shape of an instance in the lists of the one column of `features`
 
     @property
     def usual(self) -> bool:
@@ -142,15 +151,29 @@ class Roles:
             if name is not None
         ]
         if self.in_lists is not None:
-            parts.append(f"{self.in_lists} features in the lists {self.features[0]!r}")
+            shape = " x ".join(map(str, self.in_lists))
+            what = f"{shape} features" if len(self.in_lists) == 1 else f"instances of {shape}"
+            parts.append(f"{what} in the lists {self.features[0]!r}")
         elif self.features:
             shown = ", ".join(map(repr, self.features[:4])) + (", ..." if len(self.features) > 4 else "")
             word = "feature" if len(self.features) == 1 else "features"
             parts.append(f"{len(self.features)} {word} {shown}")
         text = "; ".join(parts)
         if self.left_out:
-            text += "; left out: " + ", ".join(f"{name!r} ({why})" for name, why in self.left_out.items())
+            text += "; left out: " + by_reason(self.left_out)
         return text
+
+
+def by_reason(left_out: Mapping[str, str]) -> str:
+    """Columns that were left out, those of one reason together.
+
+    >>> by_reason({"date": "text", "row": "a running index", "note": "text"})
+    "'date', 'note' (text), 'row' (a running index)"
+    """
+    names: dict[str, list[str]] = {}
+    for name, why in left_out.items():
+        names.setdefault(why, []).append(name)
+    return ", ".join(f"{listed_names(some)} ({why})" for why, some in names.items())
 
 
 def find_roles(where: str, names: Sequence[str], columns: Columns, exact: bool = False) -> dict[str, str | None]:
@@ -203,24 +226,48 @@ def pick(where: str, names: Sequence[str], given: str, role: str) -> str:
     if given in names:
         return given
     raise DataError(
-        f"{where} has no column {given!r}; {_suggestion(given, names)}its columns are {_listed(names)}; "
+        f"{where} has no column {given!r}; {_suggestion(given, names)}its columns are {listed_names(names)}; "
         f"pass {role}=NAME (on the command line --{role.replace('_', '-')} NAME)"
     )
 
 
-def absent(where: str, names: Sequence[str], *roles: str) -> DataError:
-    """The error for columns that were neither named nor found."""
+def absent(where: str, names: Sequence[str], *roles: str, likely: Mapping[str, str] | None = None) -> DataError:
+    """The error for columns that were neither named nor found.
+
+    Parameters
+    ----------
+    where : str
+        What the error calls the file.
+    names : sequence of str
+        The columns of the table.
+    *roles : str
+        Those that are missing: ``"bag"``, ``"candidates"``.
+    likely : mapping from str to str, default=None
+        What `mipl.io.guessing.likely_columns` suggests.
+    """
     usual = " and no column ".join(repr(_ROLES[role]) for role in roles)
-    close = {role: _closest(_ROLES[role], names) for role in roles}
-    python = ", ".join(f"{role}={name!r}" if name else f"{role}=NAME" for role, name in close.items())
-    options = " ".join(f"--{role} {name!r}" if name else f"--{role} NAME" for role, name in close.items())
-    meant = " and ".join(repr(name) for name in close.values() if name)
+    likely = likely or {}
+    meant = {role: likely.get(role) or _closest(_ROLES[role], names) for role in roles}
+    told = " and ".join(repr(name) for name in meant.values() if name)
     unnamed = sum(not name.strip() or _plain(name).startswith("unnamed") for name in names)
     title = "; the first line must name the columns: remove a title above them" if 2 * unnamed > len(names) else ""
     return DataError(
-        f"{where} has no column {usual}; {f'did you mean {meant}? ' if meant else ''}its columns are {_listed(names)}; "
-        f"say which it is with {python} (on the command line {options}){title}"
+        f"{where} has no column {usual}; {f'did you mean {told}? ' if told else ''}its columns are "
+        f"{listed_names(names)}; say which it is with {as_options(meant, likely)}{title}"
     )
+
+
+def as_options(names: Mapping[str, str | None], likely: Mapping[str, str]) -> str:
+    """How columns are named in Python and on the command line; NAME stands for one that nobody can guess."""
+    given = dict(names)
+    if names.get("candidates") == likely.get("candidates") and "candidates_sep" in likely:
+        given["candidates_sep"] = likely["candidates_sep"]
+    python = ", ".join(f"{role}={name!r}" if name else f"{role}=NAME" for role, name in given.items())
+    options = " ".join(
+        f"--{role.replace('_', '-')} {name!r}" if name else f"--{role.replace('_', '-')} NAME"
+        for role, name in given.items()
+    )
+    return f"{python} (on the command line {options})"
 
 
 def taken_names(where: str, names: Sequence[str], patterns: str | Sequence[str], option: str) -> list[str]:
@@ -248,9 +295,10 @@ def unknown_to_model(where: str, names: Sequence[str], wanted: Sequence[str]) ->
     if missing:
         one = len(missing) == 1
         raise DataError(
-            f"{where} has no {'column' if one else 'columns'} {_listed(missing)}, which the model was fitted with; "
+            f"{where} has no {'column' if one else 'columns'} {listed_names(missing)}, which the model was fitted "
+            "with; "
             f"{_suggestion(missing[0], [name for name in names if name not in set(wanted)])}"
-            f"its columns are {_listed(names)}"
+            f"its columns are {listed_names(names)}"
         )
     known = set(wanted)
     return {name: "the model does not know it" for name in names if name not in known}
@@ -293,6 +341,7 @@ def _closest(given: str, names: Iterable[str]) -> str | None:
     return by_plain[close[0]] if close else None
 
 
-def _listed(names: Sequence[str], most: int = 12) -> str:
+def listed_names(names: Sequence[str], most: int = 12) -> str:
+    """The first names, and how many there are beyond them."""
     rest = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(map(repr, names[:most])) + rest

@@ -17,8 +17,7 @@ import csv
 import io
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -32,20 +31,16 @@ from mipl.errors import DataError
 from mipl.io.border import first_line
 from mipl.io.columns import KNOWN_COLUMNS, Columns, find_roles, has_role_name, non_feature
 from mipl.io.labels import as_numbers
-from mipl.io.metadata import read_metadata
 from mipl.io.raw import RawBags
 from mipl.io.seals import check_rest, crc32_of
 from mipl.io.tabular import from_table
+from mipl.io.text_layout import BLOCK_BYTES, MARK, Head, as_utf8, decimal_mark, find_lines, read_head, read_start
 from mipl.votes import join_votes, split_vote
 
 __all__ = ["open_text", "read", "read_rows", "write"]
 
-_MARK = "# mipl "
-_BLOCK_BYTES = 16 << 20
-_SAMPLE_BYTES = 1 << 18
-_SAMPLE_ROWS = 200
+_LEAST_BLOCK = 1 << 20  #: bytes of a file that are parsed at once, at least
 _LONGEST_CELL = 131_072  #: what Python's reader takes; another limit would be one of the whole process
-_SAMPLE_LINES = 4  #: of mipl, of the column names, and two rows
 
 
 def write(dataset: MIPLDataset, path: Path) -> None:
@@ -81,7 +76,7 @@ def write(dataset: MIPLDataset, path: Path) -> None:
         rows = io.BytesIO()
         pyarrow.csv.write_csv(pa.table(columns), rows)
         content = rows.getbuffer()
-        file.write(f"{_MARK}{json.dumps({**extra, 'crc32': crc32_of(content, extra)})}\n".encode())
+        file.write(f"{MARK}{json.dumps({**extra, 'crc32': crc32_of(content, extra)})}\n".encode())
         file.write(content)
 
 
@@ -119,26 +114,44 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
     columns : Columns
         What the user says about the columns.
     """
-    text, remarks = _as_utf8(data, where)
-    if remarks and columns.verify and text.startswith(_MARK.encode()):
+    text, remarks = as_utf8(data, where)
+    if remarks and columns.verify and text.startswith(MARK.encode()):
         raise DataError(f"{where} was changed after mipl wrote it: it is not UTF-8 any more; save it as UTF-8")
-    extra, sep, header, sample, skip = _head(text, where, columns)
-    if extra and columns.verify:
-        _check_rows(io.BytesIO(text), extra, where)
-    decimal = columns.decimal or ("." if extra else _decimal(sample))
-    kinds = _kinds(where, header, sample, decimal, columns, exact=bool(extra))
+    head = read_head(text, where, columns)
+    if head.extra and columns.verify:
+        _check_rows(io.BytesIO(text), head.extra, where)
+    decimal = columns.decimal or ("." if head.extra else decimal_mark(head.sample))
+    kinds = _kinds(where, head, decimal, columns)
     try:
-        table = pyarrow.csv.read_csv(pa.BufferReader(text), **_options(skip, header, sep, decimal, kinds))
+        table, skipped = _read_table(text, head, decimal, kinds)
     except (pa.ArrowException, UnicodeDecodeError):
         # Some cell is no number. As text all cells can be read, and the one at fault named by its line.
         try:
-            kinds = dict.fromkeys(header, pa.string())
-            table = pyarrow.csv.read_csv(pa.BufferReader(text), **_options(skip, header, sep, decimal, kinds))
+            table, skipped = _read_table(text, head, decimal, dict.fromkeys(head.names, pa.string()))
         except (pa.ArrowException, UnicodeDecodeError) as error:
-            raise DataError(f"{where}: {_told(error)}") from error
-    raw = from_table(table, where, columns, extra, top=skip + 1, text=True, decimal=decimal)
+            raise DataError(f"{where}: {first_line(error)}") from error
+    lines, problem = find_lines(text, head, where, table.num_rows, bool(skipped))
+    if problem is not None and table.num_rows == 0:
+        raise DataError(str(problem))
+    raw = from_table(table, where, columns, head.extra, lines=lines, text=True, decimal=decimal)
     raw.remarks += remarks
+    if problem is not None:
+        raw.problems.insert(0, problem)
     return raw
+
+
+def _read_table(
+    text: bytes, head: Head, decimal: str, kinds: dict[str, pa.DataType]
+) -> tuple[pa.Table, list[pyarrow.csv.InvalidRow]]:
+    """All rows of a text, and those that have too many or too few cells and were skipped."""
+    skipped: list[pyarrow.csv.InvalidRow] = []
+
+    def skip(row: pyarrow.csv.InvalidRow) -> str:
+        skipped.append(row)
+        return "skip"
+
+    options = _options(head, decimal, kinds, skip, b'"' in text)
+    return pyarrow.csv.read_csv(pa.BufferReader(text), **options), skipped
 
 
 def open_text(path: Path, columns: Columns, rows: int) -> tuple[Iterator[pa.Table], dict[str, Any], dict[str, Any]]:
@@ -160,23 +173,25 @@ def open_text(path: Path, columns: Columns, rows: int) -> tuple[Iterator[pa.Tabl
     extra : dict
         The metadata of mipl.
     options : dict
-        The arguments `top`, `text` and `decimal` of `mipl.io.tabular.from_table`.
+        The arguments `text` and `decimal` of `mipl.io.tabular.from_table`, and `top`, the line of the first row; None
+        where rows may be of several lines, so that they are not counted.
     """
     where = str(path)
     with path.open("rb") as file:
-        start = _start(file) + file.read(_SAMPLE_BYTES)
+        start = read_start(file) + file.read(8)  # a line that is cut off is left out
     mark = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
-    extra, sep, header, sample, skip = _head(start[mark:], where, columns)
-    if extra and columns.verify:
+    head = read_head(start[mark:], where, columns)
+    if head.extra and columns.verify:
         with path.open("rb") as file:
-            _check_rows(file, extra, where)
-    decimal = columns.decimal or ("." if extra else _decimal(sample))
-    kinds = _kinds(where, header, sample, decimal, columns, exact=bool(extra))
+            _check_rows(file, head.extra, where)
+    decimal = columns.decimal or ("." if head.extra else decimal_mark(head.sample))
+    kinds = _kinds(where, head, decimal, columns)
+    quoted = b'"' in start
     row_bytes = max(1, len(start) // max(1, start.count(b"\n")))
 
     def tables() -> Iterator[pa.Table]:
         try:
-            options = _options(skip, header, sep, decimal, kinds, max(4 * _SAMPLE_BYTES, rows * row_bytes))
+            options = _options(head, decimal, kinds, quoted=quoted, block=max(_LEAST_BLOCK, rows * row_bytes))
             with path.open("rb") as file, pyarrow.csv.open_csv(file, **options) as reader:
                 for batch in reader:
                     for i in range(0, batch.num_rows, rows):
@@ -184,7 +199,8 @@ def open_text(path: Path, columns: Columns, rows: int) -> tuple[Iterator[pa.Tabl
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise DataError(f"{where}: {_told(error)}; 'mipl check' names the place") from error
 
-    return tables(), extra, {"top": skip + 1, "text": True, "decimal": decimal}
+    top = None if quoted else head.skip + 1
+    return tables(), head.extra, {"top": top, "text": True, "decimal": decimal}
 
 
 def _told(error: BaseException) -> str:
@@ -203,10 +219,11 @@ def _told(error: BaseException) -> str:
 
 def read_rows(data: bytes, where: str, columns: Columns) -> tuple[list[str], list[dict[str, str]]]:
     """The column names and the rows of a small table, all cells as text."""
-    text, _ = _as_utf8(data, where)
-    _, sep, header, _, skip = _head(text, where, columns)
-    lines = io.StringIO("".join(text.decode().splitlines(keepends=True)[skip:]), newline="")
-    return header, [dict(zip(header, map(str.strip, row), strict=False)) for row in csv.reader(lines, delimiter=sep)]
+    text, _ = as_utf8(data, where)
+    head = read_head(text, where, columns)
+    lines = io.StringIO("".join(text.decode().splitlines(keepends=True)[head.skip :]), newline="")
+    rows = csv.reader(lines, delimiter=head.sep)
+    return head.names, [dict(zip(head.names, map(str.strip, row), strict=False)) for row in rows if row]
 
 
 def _check_rows(file: BinaryIO, extra: dict[str, Any], where: str) -> None:
@@ -238,97 +255,6 @@ def _unnamed(n_features: int) -> tuple[str, ...]:
     return tuple(f"f{j}" for j in range(n_features))
 
 
-def _as_utf8(data: bytes, where: str) -> tuple[bytes, list[str]]:
-    """The content in UTF-8 without its mark, and what to say about the encoding."""
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        try:
-            return data.decode("utf-16").encode(), []
-        except UnicodeDecodeError as error:
-            raise DataError(f"{where} is not text ({error})") from error
-    data = data.removeprefix(codecs.BOM_UTF8)
-    if data.isascii():
-        return data, []
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        remark = f"{where} is not UTF-8 and was read as Latin-1; if names look wrong, save it as UTF-8"
-        return data.decode("cp1252", errors="replace").encode(), [remark]
-    return data, []
-
-
-def _head(text: bytes, where: str, columns: Columns) -> tuple[dict[str, Any], str, list[str], list[list[str]], int]:
-    """The metadata of mipl, the separator, the column names, a sample of rows, and the number of lines above them."""
-    start = _start(io.BytesIO(text))
-    sample = start.decode("utf-8", errors="ignore")
-    if len(text) > len(start):
-        sample = sample[: sample.rfind("\n") + 1]
-    extra: dict[str, Any] = {}
-    above = 0
-    if sample.startswith(_MARK):
-        first, _, sample = sample.partition("\n")
-        above = 1
-        extra = read_metadata(first[len(_MARK) :], f"{where}, line 1")
-    elif sample.startswith(f'"{_MARK}'):
-        raise DataError(
-            f"{where}: a spreadsheet has rewritten the first line, in which mipl keeps what the columns cannot say; "
-            "delete the line to read the rows alone, or edit the file as text"
-        )
-    sep = columns.sep or ("," if above else _separator(sample, where, columns))
-    try:
-        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=sep)
-        header = next(reader, [])
-        lines = above + reader.line_num
-        rows = [row for row, _ in zip(reader, range(_SAMPLE_ROWS), strict=False)]
-    except csv.Error as error:
-        raise DataError(f"{where} is not a table of text ({error})") from error
-    if not header:
-        raise DataError(f"{where} is empty; its first line must name the columns")
-    return extra, sep, _distinct(where, header if extra else [name.strip() for name in header]), rows, lines
-
-
-def _start(file: BinaryIO) -> bytes:
-    """The first bytes of a file: many, and some lines at least, of which those that name the columns may be long."""
-    start = file.read(_SAMPLE_BYTES)
-    while start.count(b"\n") < _SAMPLE_LINES and len(start) < _BLOCK_BYTES and (more := file.read(len(start))):
-        start += more
-    return start
-
-
-def _distinct(where: str, header: list[str]) -> list[str]:
-    """Names of columns that differ; those without one are counted, as pandas does."""
-    if header.count("") > 1:
-        header = [name or f"Unnamed: {j}" for j, name in enumerate(header)]
-    for name, count in Counter(header).items():
-        if count > 1:
-            raise DataError(f"{where} has the column {name!r} {count} times; rename one")
-    return header
-
-
-def _separator(sample: str, where: str, columns: Columns) -> str:
-    """Comma, semicolon or tab: the one that finds the bag column, else the most columns."""
-    wanted = columns.bag or "bag_id"
-
-    def score(sep: str) -> tuple[bool, bool, int]:
-        try:
-            header = [name.strip() for name in next(csv.reader(io.StringIO(sample, newline=""), delimiter=sep), [])]
-        except csv.Error:
-            header = []
-        return wanted in header, any(has_role_name(name, "bag") for name in header), len(header)
-
-    return max("\t,;" if where.lower().endswith(".tsv") else ",;\t", key=score)
-
-
-_COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
-_POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+([eE][+-]?\d+)?")
-
-
-def _decimal(rows: list[list[str]]) -> str:
-    """A comma where some cells are numbers with one and none is a number with a point."""
-    cells = [cell.strip() for row in rows for cell in row]
-    commas = any(_COMMA_NUMBER.fullmatch(cell) for cell in cells)
-    return "," if commas and not any(_POINT_NUMBER.fullmatch(cell) for cell in cells) else "."
-
-
 def _numeric(j: int, rows: list[list[str]], decimal: str) -> bool:
     """Whether the sample of a column holds numbers and empty cells only."""
     cells = [row[j].strip() for row in rows if j < len(row) and row[j].strip()]
@@ -340,27 +266,48 @@ def _numeric(j: int, rows: list[list[str]], decimal: str) -> bool:
     return bool(cells)
 
 
-def _kinds(
-    where: str, header: list[str], sample: list[list[str]], decimal: str, columns: Columns, exact: bool
-) -> dict[str, pa.DataType]:
+def _kinds(where: str, head: Head, decimal: str, columns: Columns) -> dict[str, pa.DataType]:
     """The types of the columns: numbers where the sample has them, but names of bags and labels are text."""
-    roles = find_roles(where, header, columns, exact)
+    roles = find_roles(where, head.names, columns, exact=bool(head.extra))
     text = {*roles.values(), "instance_label", "group"}
     return {
-        name: pa.string() if name in text or not _numeric(j, sample, decimal) else pa.float64()
-        for j, name in enumerate(header)
+        name: pa.string() if name in text or not _numeric(j, head.sample, decimal) else pa.float64()
+        for j, name in enumerate(head.names)
     }
 
 
 def _options(
-    skip: int, header: list[str], sep: str, decimal: str, kinds: dict[str, pa.DataType], block: int = _BLOCK_BYTES
+    head: Head,
+    decimal: str,
+    kinds: dict[str, pa.DataType],
+    odd_row: Callable[[pyarrow.csv.InvalidRow], str] | None = None,
+    quoted: bool = False,
+    block: int = BLOCK_BYTES,
 ) -> dict[str, Any]:
-    """Arguments of Arrow's readers of text."""
+    """Arguments of Arrow's readers of text.
+
+    Parameters
+    ----------
+    head : Head
+        How the text is written.
+    decimal : str
+        The decimal mark.
+    kinds : dict
+        The types of the columns.
+    odd_row : callable, default=None
+        Called with a row of too many or too few cells, which is skipped then; None makes it an error.
+    quoted : bool, default=False
+        Whether cells may hold line ends, in quotes.
+    block : int, default=BLOCK_BYTES
+        Bytes that are parsed at once.
+    """
     return {
         # One thread: only then does an error say which row is at fault.
         "read_options": pyarrow.csv.ReadOptions(
-            use_threads=False, skip_rows=skip, column_names=header, block_size=block
+            use_threads=False, skip_rows=head.skip, column_names=head.names, block_size=block
         ),
-        "parse_options": pyarrow.csv.ParseOptions(delimiter=sep),
+        "parse_options": pyarrow.csv.ParseOptions(
+            delimiter=head.sep, newlines_in_values=quoted, invalid_row_handler=odd_row
+        ),
         "convert_options": pyarrow.csv.ConvertOptions(column_types=kinds, decimal_point=decimal),
     }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import csv
+import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import numpy as np
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.spreadsheets import unescaped_cell
+from mipl.io.text_layout import as_utf8
 
 __all__ = ["NONE_OF_THESE", "apply_decisions", "read_decisions"]
 
@@ -34,7 +36,7 @@ def read_decisions(path: str | Path) -> dict[str, str | None]:
     Parameters
     ----------
     path : str or Path
-        A CSV file in UTF-8 with the columns ``bag_id`` and ``decision``; commas, semicolons or tabs separate.
+        A CSV file with the columns ``bag_id`` and ``decision``; commas, semicolons or tabs separate.
 
     Returns
     -------
@@ -49,18 +51,19 @@ def read_decisions(path: str | Path) -> dict[str, str | None]:
     file = Path(path)
     if not file.is_file():
         raise DataError(f"no such file: {file}")
+    text, _ = as_utf8(file.read_bytes(), str(file))  # a spreadsheet may have saved it in its own encoding
+    lines = io.StringIO(text.decode(), newline="")
     try:
-        with file.open(encoding="utf-8-sig", newline="") as lines:
-            header = lines.readline()
-            separator = max(",;\t", key=header.count)
-            columns = [cell.strip() for cell in next(csv.reader([header], delimiter=separator), [])]
-            for name in _COLUMNS:
-                if columns.count(name) != 1:
-                    found = "has no column" if name not in columns else "has more than one column"
-                    raise DataError(f"{file} {found} {name!r}; a file of decisions has {', '.join(_COLUMNS)}")
-            rows = list(csv.DictReader(lines, columns, delimiter=separator))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{file} is not a CSV file in UTF-8 ({error})") from error
+        header = lines.readline()
+        separator = max(",;\t", key=header.count)
+        columns = [cell.strip() for cell in next(csv.reader([header], delimiter=separator), [])]
+        for name in _COLUMNS:
+            if columns.count(name) != 1:
+                found = "has no column" if name not in columns else "has more than one column"
+                raise DataError(f"{file} {found} {name!r}; a file of decisions has {', '.join(_COLUMNS)}")
+        rows = list(csv.DictReader(lines, columns, delimiter=separator))
+    except csv.Error as error:
+        raise DataError(f"{file} is not a CSV file ({error})") from error
     decisions: dict[str, str | None] = {}
     for row in rows:
         if not row["decision"]:
@@ -109,18 +112,24 @@ def apply_decisions(dataset: MIPLDataset, decisions: Mapping[str, str | None]) -
             f"the classes are {_listed(column)}"
         )
     candidates = dataset.candidates.copy()
+    weights = None if dataset.candidate_weights is None else dataset.candidate_weights.copy()
     kept = np.ones(len(dataset), dtype=bool)
     for bag, label in decisions.items():
         if label is None:
             kept[row[bag]] = False
         else:
             candidates[row[bag]] = np.arange(len(column)) == column[label]
+            if weights is not None:  # what was voted before does not count any more
+                weights[row[bag]] = candidates[row[bag]]
     if not kept.any():
         raise DataError('every bag is marked "none of these"; there is nothing left to learn from')
     # A copy and not a new data set: that would refuse a true label which is no candidate any more.
     decided = copy.copy(dataset if kept.all() else dataset[kept])
     decided.candidates = candidates[kept]
     decided.candidates.flags.writeable = False
+    if weights is not None:
+        decided.candidate_weights = weights[kept]
+        decided.candidate_weights.flags.writeable = False
     return decided
 
 

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import io
 import zipfile
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from mipl.errors import DataError
 from mipl.io.border import border
-from mipl.io.columns import Columns
+from mipl.io.columns import Columns, listed_names
 from mipl.io.limits import Allowance
 from mipl.io.raw import RawBags
 from mipl.io.tabular import from_table
+from mipl.io.text_layout import decimal_mark
 from mipl.io.workbooks import openpyxl
 
-__all__ = ["read"]
+__all__ = ["Sheet", "read", "read_sheet"]
+
+_SAMPLE_ROWS = 200
 
 
 def read(data: bytes, where: str, columns: Columns) -> RawBags:
@@ -31,8 +37,38 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
     columns : Columns
         What the user says about the columns.
     """
+    sheet = read_sheet(data, where, columns.max_bytes)
+    texts = [list(row.values()) for row in sheet.table.slice(0, _SAMPLE_ROWS).to_pylist()]
+    decimal = columns.decimal or decimal_mark(texts)  # of cells that are text
+    # A cell is a number or a text by its type, but names of bags and labels may be numbers: 7.0 is 7.
+    raw = from_table(sheet.table, where, columns, lines=sheet.lines, text=True, decimal=decimal)
+    raw.remarks += sheet.remarks
+    return raw
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The first sheet of a workbook."""
+
+    table: pa.Table
+    lines: NDArray[np.int64]  #: the row of the sheet that each row of the table is, counted from 1
+    remarks: list[str]
+
+
+def read_sheet(data: bytes, where: str, max_bytes: int | None) -> Sheet:
+    """Read the first sheet of a workbook; its first row that is not empty names the columns.
+
+    Parameters
+    ----------
+    data : bytes
+        The content of the file.
+    where : str
+        What errors call the file.
+    max_bytes : int or None
+        The most bytes that it may take in memory.
+    """
     package = openpyxl()
-    allowance = Allowance(where, columns.max_bytes)
+    allowance = Allowance(where, max_bytes)
     with border(where, "an .xlsx workbook"):
         with zipfile.ZipFile(io.BytesIO(data)) as parts:
             allowance.take(sum(part.file_size for part in parts.infolist()))
@@ -44,6 +80,8 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
             # Cells share their texts in the file, and are written out in a column.
             allowance.take(8 * len(row) + sum(len(cell) for cell in row if isinstance(cell, str)))
             rows.append(list(row))
+        others = [each.title for each in book.worksheets[1:]]
+        title = sheet.title
     top = next((i for i, row in enumerate(rows) if any(cell is not None for cell in row)), None)
     if top is None:
         raise DataError(f"{where}: the first sheet is empty; its first row must name the columns")
@@ -51,10 +89,9 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
     allowance.take(8 * width * len(rows))
     header = [_name(cell, j) for j, cell in enumerate([*rows[top], *[None] * width][:width])]
     body = [[*row, *[None] * width][:width] for row in rows[top + 1 :]]
-    arrays = [_array([row[j] for row in body]) for j in range(width)]
-    table = pa.Table.from_arrays(arrays, names=header)
-    # A cell is a number or a text by its type, but names of bags and labels may be numbers: 7.0 is 7.
-    return from_table(table, where, columns, top=top + 2, text=True, decimal=columns.decimal or ".")
+    table = pa.Table.from_arrays([_array([row[j] for row in body]) for j in range(width)], names=header)
+    remarks = [f"{where}: read from the first sheet, {title!r}; not read: {listed_names(others)}"] if others else []
+    return Sheet(table, np.arange(len(body)) + top + 2, remarks)
 
 
 def _name(cell: Any, j: int) -> str:

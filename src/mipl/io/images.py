@@ -7,13 +7,13 @@ suffix. Pixels are divided by 255. Images are grey where all of them are, else (
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mipl.errors import DataError
 from mipl.io.columns import Columns, Roles
+from mipl.io.pixels import coloured, open_image, patches, pixels_of
 from mipl.io.raw import RawBags
 from mipl.io.side_table import attach, read_side_table
 from mipl.visible_text import as_text
@@ -21,7 +21,6 @@ from mipl.visible_text import as_text
 __all__ = ["IMAGE_SUFFIXES", "is_image_folder", "read"]
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
-_PATCH = 32
 
 
 def is_image_folder(folder: Path) -> bool:
@@ -62,13 +61,13 @@ def read(
     for option, value in (("patch", patch), ("size", size)):
         if value is not None and value < 1:
             raise DataError(f"{option}={value}; it must be a number of pixels from 1")
-    opened = {name: [_open(file, size) for file in found] for name, found in bags.items()}
+    opened = {name: [open_image(file, str(file), size) for file in found] for name, found in bags.items()}
     colour = any(pixels.ndim == 3 for found in opened.values() for pixels in found)
     parts, ids = [], []
-    for name, pixels_of in opened.items():
-        pictures = [_coloured(pixels) if colour else pixels for pixels in pixels_of]
+    for name, images in opened.items():
+        pictures = [coloured(pixels) if colour else pixels for pixels in images]
         if files:
-            cut, names = _patches(folder / name, pictures[0], patch or _PATCH)
+            cut, names = patches(str(folder / name), pictures[0], patch)
         else:
             cut, names = _stacked(pictures, bags[name]), [file.name for file in bags[name]]
         parts.append(cut)
@@ -77,8 +76,8 @@ def read(
     for name, part in zip(opened, parts, strict=True):
         if part.shape[1:] != parts[0].shape[1:]:
             raise DataError(
-                f"{folder}: {name} has images of {_shape(part.shape[1:])} pixels, {first} of "
-                f"{_shape(parts[0].shape[1:])}; pass size=N (--size N) to resize all of them"
+                f"{folder}: {name} has images of {pixels_of(part.shape[1:])} pixels, {first} of "
+                f"{pixels_of(parts[0].shape[1:])}; pass size=N (--size N) to resize all of them"
             )
     flat = np.concatenate([part.reshape(len(part), -1) for part in parts])
     raw = RawBags(
@@ -93,12 +92,12 @@ def read(
         roles=Roles(),
         remarks=[
             f"{folder}: {len(bags)} bags, "
-            + (f"one per image, cut into patches of {_shape(parts[0].shape[1:])}" if files else "one per folder"),
+            + (f"one per image, cut into patches of {pixels_of(parts[0].shape[1:])}" if files else "one per folder"),
         ],
     )
     table = table or _only_table(folder)
     if table is not None:
-        attach(raw, read_side_table(table, columns))
+        attach(raw, read_side_table(table, columns, raw.bag_ids.tolist()))
     return raw
 
 
@@ -106,61 +105,19 @@ def _images(folder: Path) -> list[Path]:
     return sorted(f for f in folder.iterdir() if f.suffix.lower() in IMAGE_SUFFIXES and f.is_file())
 
 
-def _open(file: Path, size: int | None) -> NDArray[np.float32]:
-    """Pixels (h, w) or (h, w, 3), from 0 to 1."""
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(file) as image:
-            deep = image.mode in ("I;16", "I", "F")
-            picture: Any = image if image.mode in ("L", "I;16", "I", "F") else image.convert(_mode(image.mode))
-            if size is not None:
-                picture = picture.resize((size, size))
-            pixels = np.asarray(picture, dtype=np.float32)
-    except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
-        raise DataError(f"{file} cannot be read as an image ({error})") from error
-    return pixels / (np.float32(65535) if deep and pixels.max(initial=0) > 255 else np.float32(255))
-
-
-def _mode(mode: str) -> str:
-    return "L" if mode in ("1", "LA") else "RGB"
-
-
-def _coloured(pixels: NDArray[np.float32]) -> NDArray[np.float32]:
-    return pixels if pixels.ndim == 3 else np.repeat(pixels[..., None], 3, axis=2)
-
-
-def _patches(file: Path, pixels: NDArray[np.float32], patch: int) -> tuple[NDArray[np.float32], list[str]]:
-    """All patches (n, p, p[, 3]) of an image row by row, and where each one is: ``y0x32``."""
-    down, across = pixels.shape[0] // patch, pixels.shape[1] // patch
-    if not down or not across:
-        raise DataError(
-            f"{file} has {_shape(pixels.shape)} pixels, which is less than one patch of {patch}; "
-            f"pass a smaller patch=N (--patch N) or resize with size=N (--size N)"
-        )
-    rest = pixels.shape[2:]
-    cut = pixels[: down * patch, : across * patch].reshape(down, patch, across, patch, *rest).swapaxes(1, 2)
-    names = [f"y{i * patch}x{j * patch}" for i in range(down) for j in range(across)]
-    return cut.reshape(down * across, patch, patch, *rest), names
-
-
 def _stacked(pictures: list[NDArray[np.float32]], files: list[Path]) -> NDArray[np.float32]:
     for pixels, file in zip(pictures, files, strict=True):
         if pixels.shape != pictures[0].shape:
             raise DataError(
-                f"{file} has {_shape(pixels.shape)} pixels, {files[0].name} {_shape(pictures[0].shape)}; "
+                f"{file} has {pixels_of(pixels.shape)} pixels, {files[0].name} {pixels_of(pictures[0].shape)}; "
                 "pass size=N (--size N) to resize all of them"
             )
     return np.stack(pictures)
 
 
-def _shape(shape: tuple[int, ...]) -> str:
-    return " x ".join(map(str, shape))
-
-
 def _only_table(folder: Path) -> Path | None:
     """The table in a folder of images, None where there is none."""
-    tables = sorted(f for f in folder.iterdir() if f.suffix.lower() in (".csv", ".tsv"))
+    tables = sorted(f for f in folder.iterdir() if f.suffix.lower() in (".csv", ".tsv", ".xlsx"))
     if len(tables) > 1:
         raise DataError(f"{folder} has {len(tables)} tables; say which one has the candidates with table=FILE")
     return tables[0] if tables else None

@@ -91,12 +91,12 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
         What the user says about the columns.
     """
     text = data.removeprefix(b"\xef\xbb\xbf")
-    extra, rows = _parsed(enumerate(text.splitlines(), start=1), where)
+    extra, rows, numbers = _parsed(enumerate(text.splitlines(), start=1), where)
     if extra and columns.verify:
         _check_rows(io.BytesIO(text), extra, where)
     if not rows:
         raise DataError(f"{where} has no lines: the data set is empty")
-    return from_table(_table(rows, where), where, columns, extra)
+    return from_table(_table(rows, numbers, where), where, columns, extra, lines=np.array(numbers))
 
 
 def open_lines(path: Path, rows: int, max_bytes: int, verify: bool = True) -> tuple[Iterator[pa.Table], dict[str, Any]]:
@@ -136,19 +136,20 @@ def open_lines(path: Path, rows: int, max_bytes: int, verify: bool = True) -> tu
                 lines.append((number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line))
                 size += len(line)
                 if len(lines) >= rows or size >= max_bytes:
-                    if found := _parsed(lines, where)[1]:
-                        yield _table(found, where)
+                    if (found := _parsed(lines, where)[1:])[0]:
+                        yield _table(*found, where)
                     lines, size = [], 0
-            if found := _parsed(lines, where)[1]:
-                yield _table(found, where)
+            if (found := _parsed(lines, where)[1:])[0]:
+                yield _table(*found, where)
 
     return tables(), extra
 
 
-def _parsed(lines: Iterable[tuple[int, bytes]], where: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The metadata of mipl, which stand in line 1, and the other lines as dictionaries."""
+def _parsed(lines: Iterable[tuple[int, bytes]], where: str) -> tuple[dict[str, Any], list[dict[str, Any]], list[int]]:
+    """The metadata of mipl, which stand in line 1, the other lines as dictionaries, and their numbers."""
     extra: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
+    numbers: list[int] = []
     for number, line in lines:
         if not line.strip():
             continue
@@ -162,7 +163,8 @@ def _parsed(lines: Iterable[tuple[int, bytes]], where: str) -> tuple[dict[str, A
             extra = check_metadata(row["mipl"], f"{where}, line 1")
         else:
             rows.append(row)
-    return extra, rows
+            numbers.append(number)
+    return extra, rows, numbers
 
 
 def _check_rows(file: BinaryIO, extra: dict[str, Any], where: str) -> None:
@@ -170,7 +172,7 @@ def _check_rows(file: BinaryIO, extra: dict[str, Any], where: str) -> None:
     check_rest(file, extra, where)
 
 
-def _table(rows: list[dict[str, Any]], where: str) -> pa.Table:
+def _table(rows: list[dict[str, Any]], numbers: list[int], where: str) -> pa.Table:
     names = list(dict.fromkeys(name for row in rows for name in row))
     arrays = {}
     for name in names:
@@ -180,8 +182,21 @@ def _table(rows: list[dict[str, Any]], where: str) -> pa.Table:
         try:
             arrays[name] = pa.array(cells)
         except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
-            raise DataError(f"{where}: the values of {name!r} are not of one kind ({first_line(error)})") from error
+            told = _first_other_kind(cells, numbers) or first_line(error)
+            raise DataError(f"{where}: the values of {name!r} are not of one kind ({told})") from error
     return pa.table(arrays)
+
+
+def _first_other_kind(cells: list[Any], numbers: list[int]) -> str:
+    """Two lines whose cells are not of one kind; nothing where the difference is within the cells."""
+    words = {str: "text", list: "a list", dict: "an object", bool: "true or false"}
+    kinds = [
+        (number, words.get(type(cell), "a number"))
+        for number, cell in zip(numbers, cells, strict=True)
+        if cell is not None
+    ]
+    other = next(((number, kind) for number, kind in kinds if kind != kinds[0][1]), None)
+    return "" if other is None else f"line {kinds[0][0]} has {kinds[0][1]}, line {other[0]} {other[1]}"
 
 
 def _number_lists(cell: Any) -> Any:

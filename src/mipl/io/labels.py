@@ -10,10 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mipl.errors import DataError
+from mipl.io.problems import Problem
 from mipl.votes import read_entry
 
-__all__ = ["as_numbers", "candidate_cell", "is_number", "label_cell", "map_labels", "restore_numbers"]
+__all__ = [
+    "as_numbers",
+    "candidate_cell",
+    "candidates_or_problem",
+    "is_number",
+    "label_cell",
+    "map_labels",
+    "restore_numbers",
+]
 
+_WHOLE_NUMBERS = re.compile(r"\[\s*-?\d+(\s+-?\d+)*\s*\]")
 _QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 
 
@@ -56,6 +67,30 @@ def candidate_cell(
     return read_entry(bag, label_cell(value) if isinstance(value, float) else value, classes) or []
 
 
+def candidates_or_problem(
+    value: Any,
+    sep: str,
+    printed_lists: bool,
+    place: str,
+    classes: Collection[str] | None,
+    problems: list[Problem],
+) -> list[Any] | dict[Any, float]:
+    """The labels of one cell as `candidate_cell` reads it; what is wrong with it is added to `problems`.
+
+    `place` says where the cell is.
+    """
+    try:
+        return candidate_cell(value, sep, printed_lists, place, classes)
+    except DataError as error:
+        told = str(error).removeprefix(f"{place}: ")
+        problems.append(Problem("candidates unreadable", "error", place, told))
+        return (
+            [part.strip() for part in value.replace(sep, "|").split("|") if part.strip()]
+            if isinstance(value, str)
+            else []
+        )
+
+
 def label_cell(value: Any, classes: Collection[str] | None = None) -> Any:
     """One label, None where it is unknown; 3.0 stands for 3, as spreadsheets and pandas write integers.
 
@@ -74,6 +109,8 @@ def _printed_list(text: str) -> list[Any] | None:
     names = [a or b for a, b in _QUOTED.findall(text)]
     if names and not _QUOTED.sub("", text[1:-1]).strip(" ,\n"):
         return names  # NumPy prints no commas, which Python would read as one long name
+    if _WHOLE_NUMBERS.fullmatch(text):
+        return [int(part) for part in text[1:-1].split()]
     try:
         found = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -85,7 +122,7 @@ def _printed_list(text: str) -> list[Any] | None:
 def restore_numbers(entries: list[Any], labels: list[Any] | None) -> tuple[list[Any], list[Any] | None]:
     """Turn labels that were text in a file of text into integers, if every candidate is one in its plain form."""
     flat = [label for entry in entries for label in entry]
-    if not flat or not all(isinstance(v, str) and is_number(v) for v in flat):
+    if not flat or not all(isinstance(v, int) or (isinstance(v, str) and is_number(v)) for v in flat):
         return entries, labels
     turned = None if labels is None else [int(v) if isinstance(v, str) and is_number(v) else v for v in labels]
     return [map_labels(entry, int) for entry in entries], turned

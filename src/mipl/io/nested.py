@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from mipl.errors import DataError
 from mipl.io.columns import Columns, Roles
-from mipl.io.labels import candidate_cell, label_cell, map_labels
+from mipl.io.labels import candidates_or_problem, label_cell, map_labels
 from mipl.io.lists import arrow_ids, edges, is_list, vectors, whole
+from mipl.io.problems import Problem
 from mipl.io.raw import RawBags
 
 __all__ = ["from_nested"]
@@ -59,8 +60,9 @@ def from_nested(
     values, shape, fields = vectors(column.flatten(), call)
     whole_numbers = bool(extra.get("classes")) and isinstance(extra["classes"][0], int)
     sets, labels = None, None
+    problems: list[Problem] = []
     if roles["candidates"] is not None:
-        sets = _candidates(where, table, roles["candidates"], columns, extra, ids)
+        sets = _candidates(where, table, roles["candidates"], columns, extra, ids, problems)
         sets = [map_labels(entry, _whole_number) if whole_numbers else entry for entry in sets]
     if roles["label"] is not None:
         named = None if not extra.get("classes") else set(map(str, extra["classes"]))
@@ -83,6 +85,7 @@ def from_nested(
         instance_ids=_instance_ids(where, table, roles["instance_id"], offsets),
         instance_shape=extra.get("instance_shape", shape),
         feature_names=extra.get("feature_names", fields),
+        problems=problems,
         roles=Roles(
             bag,
             roles["candidates"],
@@ -90,6 +93,7 @@ def from_nested(
             roles["instance_id"],
             (instances,),
             {name: "one row per bag has its features in one column" for name in names if name not in used},
+            shape,
         ),
     )
 
@@ -129,7 +133,15 @@ def _instance_ids(where: str, table: pa.Table, name: str | None, offsets: Any) -
     return np.array(column.flatten().to_pylist())
 
 
-def _candidates(where: str, table: pa.Table, name: str, columns: Columns, extra: dict[str, Any], ids: Any) -> list[Any]:
+def _candidates(
+    where: str,
+    table: pa.Table,
+    name: str,
+    columns: Columns,
+    extra: dict[str, Any],
+    ids: Any,
+    problems: list[Problem],
+) -> list[Any]:
     """The candidates of each bag; weights in a column of their own are joined to them."""
     cells = whole(table, name).to_pylist()
     weights = whole(table, "weights").to_pylist() if "weights" in table.column_names else [None] * len(cells)
@@ -141,7 +153,7 @@ def _candidates(where: str, table: pa.Table, name: str, columns: Columns, extra:
             if not isinstance(cell, list) or not isinstance(given, list) or len(cell) != len(given):
                 raise DataError(f"{where}: row {i} does not have one weight for each candidate")
             cell = dict(zip(cell, given, strict=True))
-        entries.append(candidate_cell(cell, columns.candidates_sep, not extra, bag, known))
+        entries.append(candidates_or_problem(cell, columns.candidates_sep, not extra, bag, known, problems))
     return entries
 
 

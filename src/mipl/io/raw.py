@@ -69,6 +69,7 @@ class RawBags:
     roles: Roles = field(default_factory=Roles)
     remarks: list[str] = field(default_factory=list)
     column_names: Sequence[str] = ()  #: all columns of the table
+    likely: dict[str, str] = field(default_factory=dict)  #: arguments that would name what was not found
     files: NDArray[Any] | None = None  #: (m,) the file of each bag, where there are several
 
     @classmethod
@@ -97,13 +98,17 @@ class RawBags:
         """The bag of instance `row`."""
         return int(np.searchsorted(self.offsets, row, side="right")) - 1
 
-    def place(self, row: int, column: int | None = None) -> str:
-        """Where an instance is: by line and column in a file of lines, by bag and instance anywhere."""
+    def bag_place(self, row: int) -> str:
+        """Where the bag of instance `row` is: by its id, and the line of the instance in a file of lines."""
         bag = self.bag_of(row)
         file = self.where if self.files is None else self.files[bag]
         line = "" if self.lines is None else f"line {self.lines[row]}, "
+        return f"{file}: {line}bag {self.bag_ids[bag].item()!r}"
+
+    def place(self, row: int, column: int | None = None) -> str:
+        """Where an instance is: by line and column in a file of lines, by bag and instance anywhere."""
         what = "" if column is None else f", {self.feature(column)}"
-        return f"{file}: {line}bag {self.bag_ids[bag].item()!r}, instance {row - self.offsets[bag]}{what}"
+        return f"{self.bag_place(row)}, instance {row - self.offsets[self.bag_of(row)]}{what}"
 
     def feature(self, column: int) -> str:
         """What a message calls a feature."""
@@ -188,7 +193,9 @@ class RawBags:
     def _checked(self, missing: str | None, remarks: list[str]) -> RawBags:
         """These bags with missing values mended; what is wrong with the others is an error."""
         if self.problems:
-            raise DataError(str(self.problems[0]))
+            n = len(self.problems) - 1
+            more = f" (and {n} more problem{'s' if n > 1 else ''}: 'mipl check' lists them)" if n else ""
+            raise DataError(f"{self.problems[0]}{more}")
         part = self._mend(missing, remarks) if missing else self
         bad = part.bad_cells()
         if len(bad):
@@ -201,7 +208,7 @@ class RawBags:
         if self.candidates is None and unlabelled is None:
             if not self.column_names:
                 raise DataError(f"{self.where}: there is no table of candidates; pass table=FILE (--table FILE)")
-            told = absent(self.where, self.column_names, "candidates")
+            told = absent(self.where, self.column_names, "candidates", likely=self.likely)
             raise DataError(f"{told}; only predict and explain take bags without candidates")
         if unlabelled is None:
             return [entry or None for entry in self.candidates or []], self.classes

@@ -43,6 +43,8 @@ TABLES = {
 #: suffix -> module with ``read(path, max_bytes) -> MIPLDataset``
 ARRAYS = {".npz": "mipl.io.npz", ".mat": "mipl.io.mat"}
 READERS = {**TABLES, **ARRAYS}
+#: Formats that may have a column of images.
+_WITH_IMAGES = (".parquet", ".pq", ".feather", ".arrow")
 _COMPRESSED = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ", ".zst": b"\x28\xb5\x2f\xfd"}
 
 
@@ -143,12 +145,16 @@ def _read_raw(path: Path, columns: Columns, images: dict[str, Any]) -> RawBags |
     if path.is_dir():
         found: RawBags | MIPLDataset = import_module("mipl.io.images").read(path, columns, **given)
         return found
+    if given and file_format(path)[0] in _WITH_IMAGES:
+        columns, given = replace(columns, **given), {}
     if given:
-        raise DataError(f"{', '.join(given)}: these options are for folders of images; {path} is none")
+        raise DataError(f"{', '.join(given)}: these options are for images; {path} has none")
     if str(path) == "-":
         return _described(_read_bytes(sys.stdin.buffer.read(), "standard input", columns), path)
     suffix, compression = file_format(path)
     if suffix not in READERS:
+        if not path.exists():
+            raise DataError(f"no such file or folder: {path}")
         known = f"{', '.join(READERS)} (text also compressed: {', '.join(_COMPRESSED)})"
         raise DataError(f"cannot tell the format of {path}; its suffix must be one of {known}")
     if not path.is_file():

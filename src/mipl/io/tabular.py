@@ -7,16 +7,21 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from mipl.errors import DataError
 from mipl.io.border import border
-from mipl.io.columns import Columns, find_roles, pick, unknown_to_model
+from mipl.io.columns import Columns, by_reason, find_roles, pick, unknown_to_model
+from mipl.io.guessing import likely_columns
+from mipl.io.image_columns import with_pixels
 from mipl.io.limits import Allowance
 from mipl.io.lists import depth, growth, is_list, whole
 from mipl.io.long import from_long
 from mipl.io.metadata import read_metadata
 from mipl.io.nested import from_nested
+from mipl.io.printed_lists import with_lists
 from mipl.io.raw import RawBags
 
 __all__ = ["from_table", "instances_column", "metadata"]
@@ -29,7 +34,7 @@ def from_table(
     extra: dict[str, Any] | None = None,
     *,
     nested: bool | None = None,
-    top: int | None = None,
+    lines: NDArray[np.int64] | None = None,
     text: bool = False,
     decimal: str = ".",
 ) -> RawBags:
@@ -49,11 +54,11 @@ def from_table(
         What mipl stores beside the columns; None for files of others.
     nested : bool, default=None
         Whether a row is a bag, where that is known; None decides by the table.
-    top, text, decimal
+    lines, text, decimal
         See `mipl.io.long.from_long`.
     """
     with border(where, "a table of bags"):
-        return _from_table(table, where, columns, extra or {}, nested, top, text, decimal)
+        return _from_table(table, where, columns, extra or {}, nested, lines, text, decimal)
 
 
 def _from_table(
@@ -62,7 +67,7 @@ def _from_table(
     columns: Columns,
     extra: dict[str, Any],
     nested: bool | None,
-    top: int | None,
+    lines: NDArray[np.int64] | None,
     text: bool,
     decimal: str,
 ) -> RawBags:
@@ -74,13 +79,23 @@ def _from_table(
     roles = find_roles(where, table.column_names, columns, exact=bool(extra))
     if table.num_rows == 0:
         raise DataError(f"{where} has no rows: the data set is empty")
+    if text:
+        table = with_lists(table, where, roles.values())
+    pixels = with_pixels(table, where, columns, roles["bag"], nested)
+    table = pixels.table
     instances = None if nested is False else instances_column(table, where, columns, roles)
     if instances is not None:
         raw = from_nested(table, instances, where, columns, roles, extra)
+        raw.lines = None if lines is None else np.repeat(lines, np.diff(raw.offsets))
         _keep_features(raw, columns.model_features)
     else:
-        raw = from_long(table, where, columns, roles, extra, top=top, text=text, decimal=decimal)
+        raw = from_long(table, where, columns, roles, extra, lines=lines, text=text, decimal=decimal)
+    if pixels.patch_names is not None:
+        raw.instance_ids = pixels.patch_names
+        raw.remarks.append(f"{where}: {pixels.remark}")
     raw.column_names = table.column_names
+    if raw.candidates is None:
+        raw.likely = likely_columns(table, roles)
     return raw
 
 
@@ -94,9 +109,7 @@ def _keep_features(raw: RawBags, wanted: Sequence[str] | None) -> None:
     raw.values = raw.values[:, [column[name] for name in wanted]]
     raw.feature_names, raw.instance_shape = tuple(wanted), None
     if left_out:
-        raw.remarks.append(
-            f"{raw.where}: left out: " + ", ".join(f"{name!r} ({why})" for name, why in left_out.items())
-        )
+        raw.remarks.append(f"{raw.where}: left out: {by_reason(left_out)}")
 
 
 def metadata(table: pa.Table, where: str) -> dict[str, Any]:

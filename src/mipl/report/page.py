@@ -159,5 +159,6 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters["percent"] = percent
+    environment.filters["share"] = lambda share: f"{100 * share:.1f}\u00a0%"
     environment.filters["count"] = lambda number: f"{number:,}"
     return environment.get_template("page.html.jinja")

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from mipl.errors import DataError
 from mipl.io.columns import Columns, find_roles, taken_names
+from mipl.io.image_columns import has_images
 from mipl.io.tabular import from_table, instances_column, metadata
 from mipl.scanning.files import ScanFile
 from mipl.scanning.rows import Rows
@@ -96,6 +97,11 @@ def find_layout(files: Sequence[ScanFile], columns: Columns) -> Layout:
         raise DataError("missing='mean' needs all rows at once, so it cannot be had in a scan; use 'drop'")
     for file in files:
         with file.open() as rows:
+            if has_images(rows.schema):
+                raise DataError(
+                    f"{file.path} has a column of images, which a scan does not decode; mipl.load(...) does, and its "
+                    ".save('x.parquet') writes pixels, which can be scanned"
+                )
             if not sum(rows.groups):
                 continue
             roles = find_roles(file.path, rows.names, columns, exact=bool(rows.extra))

@@ -176,7 +176,7 @@ def _table(rows: list[dict[str, Any]], numbers: list[int], where: str) -> pa.Tab
     names = list(dict.fromkeys(name for row in rows for name in row))
     arrays = {}
     for name in names:
-        cells = [_number_lists(row.get(name)) if name == "instances" else row.get(name) for row in rows]
+        cells: list[Any] = [_number_lists(row.get(name)) if name == "instances" else row.get(name) for row in rows]
         if all(type(cell) is int for cell in cells) and not all(-(2**63) <= cell < 2**63 for cell in cells):
             cells = list(map(str, cells))  # Arrow has no integers as large
         try:

@@ -170,9 +170,11 @@ def _centres(X: NDArray[np.float32], n_centres: int, rng: np.random.Generator) -
         return X
     if len(X) > n_centres * _POINTS_PER_CENTRE:
         X = X[rng.choice(len(X), size=n_centres * _POINTS_PER_CENTRE, replace=False)]
+    centres: NDArray[np.float32]
     if n_centres == 1:
-        return X.mean(axis=0, keepdims=True)
+        centres = X.mean(axis=0, keepdims=True)
+        return centres
     # Lloyd's algorithm finds the same centres, but sets the number of BLAS threads of the whole process meanwhile.
     search = KMeans(n_centres, n_init=1, random_state=seed, algorithm="elkan")
-    centres: NDArray[np.float32] = search.fit(X).cluster_centers_
+    centres = search.fit(X).cluster_centers_
     return centres

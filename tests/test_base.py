@@ -311,3 +311,17 @@ def test_restriction_keeps_ratios_and_falls_back_to_uniform():
     proba = np.array([[0.2, 0.2, 0.6], [0.0, 1.0, 0.0]])
     mask = np.array([[True, True, False], [True, False, True]])
     np.testing.assert_allclose(restrict_to_candidates(proba, mask), [[0.5, 0.5, 0], [0.5, 0, 0.5]])
+
+
+class Overflows(Nearest):
+    def _predict_proba(self, bags):
+        proba = super()._predict_proba(bags)
+        proba[3:5, 0] = np.nan
+        return proba
+
+
+@pytest.mark.parametrize("ask", ["predict", "predict_proba", "predict_instances", "resolve", "score"])
+def test_an_answer_that_is_not_finite_is_an_error_and_not_the_first_class(ask):
+    ds = small_dataset()
+    with pytest.raises(DataError, match=r"Overflows has no finite answer for (bag|instance) \d+ and \d+ more"):
+        getattr(Overflows().fit(ds), ask)(ds)

@@ -254,8 +254,10 @@ class RefusesInManyWords(Centroids):
 class WeightsThatAreNoProbabilities(WeightedCentroids):
     def _fit_weighted(self, bags, candidates, sample_weight):
         super()._fit_weighted(bags, candidates, sample_weight)
-        if (sample_weight != 1).any():
-            self.centres_ = self.centres_ * np.nan
+        self.total_ = 1.0 if (sample_weight == 1).all() else 2.0
+
+    def _predict_proba(self, bags):
+        return super()._predict_proba(bags) * getattr(self, "total_", 1.0)
 
 
 class OnesAreWeights(WeightedCentroids):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from quick_methods import quick
 from safetensors import safe_open
 from safetensors.numpy import save_file
 from sklearn.preprocessing import OneHotEncoder, PowerTransformer, StandardScaler
@@ -72,7 +73,7 @@ def test_a_forger_who_changes_the_header_too_is_refused_by_the_answers(saved: Pa
         array = arrays[name]
         for bad in (np.full(array.shape, np.nan), np.ascontiguousarray(array[:-1])):
             sign(saved, header, {**arrays, name: bad})
-            with pytest.raises(DataError, match=r"m\.mipl: the model does not answer"):
+            with pytest.raises(DataError, match=r"m\.mipl: (the model does not answer|.*not finite)"):
                 mipl.load_model(saved)
 
 
@@ -92,6 +93,31 @@ def test_an_odd_value_is_refused(saved: Path, attribute: str, value: object, tol
     sign(saved, header, arrays)
     with pytest.raises(DataError, match=told):
         mipl.load_model(saved)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "change", "told"),
+    [
+        (
+            "coef_variance_",
+            lambda a: np.where(np.arange(len(a)) == 7, np.inf, a),
+            "coef_variance_ of the BagGP has val",
+        ),
+        ("posterior_", lambda a: a - 2 * (np.arange(len(a)) == 3)[:, None], "posterior_ of the BagGP has rows"),
+        ("feature_ranges_", lambda a: a[:1], "feature_ranges_ are not the ranges of 4 features"),
+        ("feature_ranges_", lambda a: a[:, :1], "feature_ranges_ are not the ranges of 4 features"),
+    ],
+)
+def test_an_array_that_the_question_does_not_meet_is_refused(tmp_path: Path, attribute: str, change, told: str):
+    bags, candidates, _ = small_problem()
+    path = quick("BagGP").fit(bags, candidates).save(tmp_path / "m.mipl")
+    header, arrays = parts(path)
+    node = header["model"]["state"][attribute]
+    arrays[node["name"]] = np.ascontiguousarray(change(arrays[node["name"]]))
+    node.update(shape=list(arrays[node["name"]].shape), finite=False)
+    sign(path, header, arrays)
+    with pytest.raises(DataError, match=told):
+        mipl.load_model(path)
 
 
 def test_a_parameter_that_is_missing_is_named(saved: Path):

@@ -113,7 +113,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
 
     def _resolve(self, bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[np.floating[Any]]:
         """Posterior of the true label (m, q), by default the class probabilities restricted to the candidates."""
-        return restrict_to_candidates(self._predict_proba(bags), candidates)
+        return restrict_to_candidates(self._finite(self._predict_proba(bags)), candidates)
 
     # ---------------------------------------------------------------- public interface
 
@@ -195,21 +195,21 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         """Class probabilities (m, q) of bags; rows sum to one."""
         if isinstance(bags, BagStream):
             return bags.map_bags(self.predict_proba)
-        return self._predict_proba(self._check_bags(bags))
+        return self._finite(self._predict_proba(self._check_bags(bags)))
 
     def predict(self, bags: Any) -> NDArray[Any]:
         """The most probable label (m,) of each bag."""
         if isinstance(bags, BagStream):
             return bags.map_bags(self.predict)
         checked = self._check_bags(bags)
-        predicted: NDArray[Any] = self.classes_[np.argmax(self._predict_proba(checked), axis=1)]
+        predicted: NDArray[Any] = self.classes_[np.argmax(self._finite(self._predict_proba(checked)), axis=1)]
         return predicted
 
     def predict_instances(self, bags: Any) -> NDArray[np.floating[Any]]:
         """Class probabilities (n, q + 1) of every instance, the last column for the negative class."""
         if isinstance(bags, BagStream):
             return bags.map_bags(self.predict_instances)
-        return self._predict_instances(self._check_bags(bags))
+        return self._finite(self._predict_instances(self._check_bags(bags)), "instance")
 
     def resolve(self, bags: Any, candidates: Any = None) -> NDArray[np.floating[Any]]:
         """Posterior (m, q) of the true label of bags with candidate sets; zero off the candidates.
@@ -230,7 +230,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
             if not isinstance(bags, MIPLDataset):
                 raise DataError("no candidates: pass resolve(bags, candidates), or resolve(dataset)")
             candidates = self._candidates_of(bags)
-        return self._resolve(checked, self._check_candidates(candidates, bags, len(checked)))
+        return self._finite(self._resolve(checked, self._check_candidates(candidates, bags, len(checked))))
 
     def score(self, bags: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy against true labels.
@@ -254,7 +254,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         m, ids = len(checked), _ids_of(bags)
         if y is None:
             y = self._labels_of(bags)
-        predicted = np.argmax(self._predict_proba(checked), axis=1)
+        predicted = np.argmax(self._finite(self._predict_proba(checked)), axis=1)
         if is_label_vector(y, self.classes_):
             truth = parse_labels(y, self.classes_, n_bags=m, bag_ids=ids)
             unknown = np.flatnonzero(truth < 0)
@@ -294,6 +294,18 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         if ranges is not None:
             warn_of_far_features(checked, ranges, stacklevel=3)
         return checked.with_instance_shape(tuple(self.instance_shape_), owner="the model")
+
+    def _finite(self, answer: NDArray[np.floating[Any]], what: str = "bag") -> NDArray[np.floating[Any]]:
+        """An answer with a row per bag or instance; one that is not finite is an error, and not the first class."""
+        finite = np.isfinite(answer)
+        if not finite.all():
+            wrong = np.flatnonzero(~finite.reshape(len(finite), -1).all(axis=1))
+            raise DataError(
+                f"{self.name or type(self).__name__} has no finite answer for {what} {wrong[0]}"
+                + (f" and {len(wrong) - 1} more" if len(wrong) > 1 else "")
+                + "; the model is damaged, or such numbers are too large for it: fit it again, on rescaled features"
+            )
+        return answer
 
     def _check_candidates(self, candidates: Any, bags: Any, n_bags: int) -> NDArray[np.bool_]:
         return parse_candidates(candidates, self.classes_, n_bags=n_bags, bag_ids=_ids_of(bags))[0]

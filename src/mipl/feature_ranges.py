@@ -97,14 +97,12 @@ def warn_of_far_features(bags: Bags, ranges: NDArray[np.float32], stacklevel: in
     stacklevel : int, default=2
         Of the warning: who is told.
     """
-    if not _TELLS.get():
-        return
     low, high = ranges.astype(np.float64)
     width = np.where(high > low, high - low, np.maximum(np.abs(high), 1.0))
     bottom, top = low - _WIDTHS * width, high + _WIDTHS * width
     smallest, largest = bags.instances.min(axis=0), bags.instances.max(axis=0)
     far = np.flatnonzero((smallest < bottom) | (largest > top))
-    if not len(far):
+    if not len(far) or not _TELLS.get():
         return
     values = bags.instances[:, far]
     outside = bags.max(((values < bottom[far]) | (values > top[far])).any(axis=1))

@@ -78,6 +78,7 @@ def check_model(model: Any, promised: bool) -> None:
                 raise DataError(f"the {type(part).__name__} lacks its parameter {missing[0]!r}")
             if getattr(part, "_parameter_constraints", None):
                 check_parameters(part)
+            _check_finite(part)
         _check_training_bags(part)
     if not (promised or _is_known(model, ("mipl",))):
         return
@@ -91,24 +92,37 @@ def check_model(model: Any, promised: bool) -> None:
         raise DataError(f"the model does not answer ({type(error).__name__}: {told}); save it again") from error
 
 
+def _check_finite(part: BaseEstimator) -> None:
+    """No array that a fit learns has NaN or infinity; the few bags that a model is asked about may not meet them."""
+    for name, value in vars(part).items():
+        if not all(map(_is_finite, _arrays(value))):
+            raise DataError(f"{name} of the {type(part).__name__} has values that are not finite")
+
+
+def _arrays(value: Any) -> Iterator[NDArray[Any]]:
+    """All arrays in a value but single numbers: bounds of parameters may be infinite."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        yield value
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+        yield from _arrays(each)
+
+
 def _check_training_bags(part: Any) -> None:
-    """What a model remembers of its training bags has one finite row for each; other bags do not show it."""
+    """What a model remembers of its training bags has one row for each; other bags do not show it."""
     posterior = getattr(part, "posterior_", None)
     if posterior is None:
         return
     q = len(part.classes_)
     if not isinstance(posterior, np.ndarray) or posterior.dtype.kind != "f" or posterior.shape[1:] != (q,):
         raise DataError(f"posterior_ of the {type(part).__name__} is no array of numbers for {q} classes")
+    if _room(part) == "mipl" and not _are_probabilities(posterior):
+        raise DataError(f"posterior_ of the {type(part).__name__} has rows that are no probabilities")
     for name in ("bag_digests_", "outside_"):
         remembered = getattr(part, name, None)
         if remembered is None:
             continue
         if not isinstance(remembered, np.ndarray) or remembered.shape != posterior.shape[:1]:
             raise DataError(f"{name} and posterior_ of the {type(part).__name__} are not of as many bags")
-        if not _is_finite(remembered):
-            raise DataError(f"{name} of the {type(part).__name__} has values that are not finite")
-    if not _is_finite(posterior):
-        raise DataError(f"posterior_ of the {type(part).__name__} has values that are not finite")
 
 
 def _ask(model: Any) -> None:
@@ -140,8 +154,14 @@ def _check_probabilities(question: str, found: Any, shape: tuple[int, int]) -> N
     array = np.asarray(found)
     if array.shape != shape or array.dtype.kind != "f":
         raise ValueError(f"{question} gives {array.dtype} {array.shape}, not {shape}")
-    if not np.isfinite(array).all() or (array < 0).any() or (np.abs(array.sum(axis=1) - 1) > _SUM_TOLERANCE).any():
+    if not _are_probabilities(array):
         raise ValueError(f"{question} gives no probabilities")
+
+
+def _are_probabilities(rows: NDArray[Any]) -> bool:
+    """Whether rows (m, q) are finite, not negative and sum to one."""
+    sums = rows.sum(axis=1)
+    return bool(np.isfinite(rows).all() and (rows >= 0).all() and (np.abs(sums - 1) <= _SUM_TOLERANCE).all())
 
 
 def _classes(model: Any) -> int:
@@ -160,6 +180,11 @@ def _features(model: Any) -> int:
     names = getattr(model, "feature_names_in_", None)
     if names is not None and (not isinstance(names, np.ndarray) or names.shape != (d,) or names.dtype.kind not in "UO"):
         raise ValueError(f"feature_names_in_ are not the names of {d} features")
+    ranges = getattr(model, "feature_ranges_", None)
+    if ranges is not None and (
+        not isinstance(ranges, np.ndarray) or ranges.shape != (2, d) or ranges.dtype.kind != "f"
+    ):
+        raise ValueError(f"feature_ranges_ are not the ranges of {d} features")
     return int(d)
 
 

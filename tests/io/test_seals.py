@@ -61,6 +61,16 @@ def test_an_edited_text_file_is_refused_with_a_way_to_accept_it(tmp_path: Path, 
     assert mipl.load(path).bag_ids[-1] == "b=7"
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".feather"])
+def test_damage_to_the_mark_of_a_seal_does_not_make_the_file_a_foreigners(tmp_path: Path, suffix: str):
+    path = dataset().save(tmp_path / f"x{suffix}")
+    content = path.read_bytes()
+    assert content.count(b"mipl seal of CRC") == 1
+    path.write_bytes(content.replace(b"mipl seal of CRC", bytes(16)).replace(b"hostile", b"Hostile"))
+    with pytest.raises(DataError, match="its checksum does not match"):
+        mipl.load(path)
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_the_metadata_line_is_part_of_the_checksum(tmp_path: Path, suffix: str):
     path = dataset().save(tmp_path / f"x{suffix}")

@@ -23,6 +23,7 @@ __all__ = ["check_rest", "check_seal", "crc32_from", "crc32_of", "seal"]
 
 _BLOCK = 64  #: a multiple of 8, as Arrow wants its footers aligned
 _MARK = b"mipl seal of CRC-32 sums"
+_LEFT_OF_MARK = 8  #: bytes of the mark in their place that no foreigner has
 _TAILS = {b"PAR1": 4, b"ARROW1": 6}
 _PIECE = 1 << 20
 
@@ -57,8 +58,8 @@ def check_seal(file: BinaryIO, where: str, *, footer_only: bool = False) -> None
         return
     file.seek(footer - _BLOCK)
     block = file.read(_BLOCK)
-    # One flipped bit in the mark must not make the file a foreigner's.
-    if sum(a != b for a, b in zip(block, _MARK, strict=False)) > 1:
+    # Damage to the mark must not make the file a foreigner's: what is left of it tells.
+    if sum(a == b for a, b in zip(block, _MARK, strict=False)) < _LEFT_OF_MARK:
         return
     data, tail = struct.unpack_from("<II", block, len(_MARK))
     end = file.seek(0, os.SEEK_END)

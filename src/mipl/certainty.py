@@ -25,7 +25,7 @@ def verdict(m: int, doubtful: int, outside: int, label_free: tuple[float, float]
     label_free : (float, float) or None
         The score of held-out candidate sets above chance, and its standard error.
     """
-    threshold = f"{100 * DOUBTFUL:.0f}\u00a0%"
+    threshold = f"{100 * DOUBTFUL:.0f} %"
     look = f"Every label is at least {threshold} probable."
     if doubtful:
         look = f"{doubtful:,} of {m:,} bags deserve a second look: their label is less than {threshold} probable"

@@ -236,6 +236,8 @@ def test_the_verdict_says_whether_the_instances_tell_anything_and_how_many_bags_
     assert "tell something" in replace(found, label_free=(0.5, 0.1)).verdict
     assert "NOT found" in replace(found, label_free=(0.1, 0.1)).verdict
     assert "NOT found" in replace(found, label_free=(-0.5, 0.1)).verdict
+    assert "2 times as probable as by chance (+0.69 ± 0.10" in replace(found, label_free=(np.log(2), 0.1)).verdict
+    assert "just as probable as by chance (+0.00 ± 0.10" in replace(found, label_free=(-0.001, 0.1)).verdict
 
 
 # -------------------------------------------------------------------- what to label next

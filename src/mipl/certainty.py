@@ -33,9 +33,10 @@ def verdict(m: int, doubtful: int, outside: int, label_free: tuple[float, float]
     if label_free is None:
         return look
     score, error = label_free
+    times = f"{math.exp(score):.2g} times"
     figures = (
-        f"candidate sets of held-out bags were {math.exp(score):.2g} times as probable as by chance "
-        f"({score:+.2f} ± {error:.2f} nats per bag)"
+        f"candidate sets of held-out bags were {'just' if times == '1 times' else times} as probable as by chance "
+        f"({round(score, 2) + 0.0:+.2f} ± {error:.2f} nats per bag)"
     )
     if score > _CLEARLY * error:
         return f"The instances tell something about the labels: {figures}. {look}"

@@ -28,8 +28,9 @@ def verdict(m: int, doubtful: int, outside: int, label_free: tuple[float, float]
     threshold = f"{100 * DOUBTFUL:.0f} %"
     look = f"Every label is at least {threshold} probable."
     if doubtful:
-        look = f"{doubtful:,} of {m:,} bags deserve a second look: their label is less than {threshold} probable"
-        look += f", or not among their candidates ({outside:,})." if outside else "."
+        verb, whose = ("deserves", "its") if doubtful == 1 else ("deserve", "their")
+        look = f"{doubtful:,} of {m:,} bags {verb} a second look: {whose} label is less than {threshold} probable"
+        look += f", or not among {whose} candidates ({outside:,})." if outside else "."
     if label_free is None:
         return look
     score, error = label_free

@@ -44,3 +44,14 @@ def test_the_library_logs_under_its_name_and_prints_nothing_by_itself(tmp_path):
 def test_a_data_set_among_files_is_told_to_be_named_alone():
     with pytest.raises(mipl.MIPLError, match="'digits' is a data set of its own, not one of several files"):
         mipl.load(["digits", "mnist"])
+
+
+def test_a_near_miss_of_a_file_or_data_set_is_answered_with_the_right_name(tmp_path):
+    (tmp_path / "birds.csv").write_text("bag_id,candidates,x\na,owl|wren,1\nb,owl,2\n")
+    for read in (mipl.load, lambda name: mipl.check(name).problems[0].message):
+        for name, meant in ((tmp_path / "bird.csv", repr(str(tmp_path / "birds.csv"))), ("digit", "'digits'")):
+            try:
+                told = read(name)
+            except mipl.DataError as error:
+                told = str(error)
+            assert f"did you mean {meant}?" in told

@@ -51,7 +51,8 @@ def test_a_fit_shows_its_phases_in_one_line(client: Any) -> None:
     assert [each["kind"] for each in lines].count("display_data") == 1
     assert len({each["transient"]["display_id"] for each in lines}) == 1
     texts = [each["data"]["text/plain"] for each in lines]
-    assert any(re.match(r"BagGP: fold 2 of \d, bag likelihood \d+ of 80, ", text) for text in texts)
+    assert any(re.match(r"BagGP: fold 2 of \d, bag regression \d+ of \d+, ", text) for text in texts)
+    assert any(re.match(r"BagGP: bag likelihood \d+ of \d+, ", text) for text in texts)
     assert texts[-1].startswith("BagGP: done, ")
     assert not [each for each in seen if each["kind"] == "stream"]
 

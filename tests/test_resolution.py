@@ -74,7 +74,7 @@ def test_a_label_that_is_no_candidate_is_taken_where_the_model_gives_it_most_and
     assert found.outside.tolist() == pytest.approx([0.8, 0.0, 0.2])
     assert found.review.tolist() == [True, False, False]
     assert [row["outside"] for row in found.rows()] == pytest.approx([0.8, 0.0, 0.2])
-    assert "or not among their candidates (1)." in found.verdict
+    assert "or not among its candidates (1)." in found.verdict
     assert found[1:].review.tolist() == [False, False]
 
 
@@ -232,10 +232,13 @@ def test_the_verdict_says_whether_the_instances_tell_anything_and_how_many_bags_
     )
     assert found.review.tolist() == [False, True, True]
     assert [row["review"] for row in found.rows()] == [False, True, True]
-    assert found.verdict.startswith("2 of 3 bags deserve a second look")
+    assert found.verdict.startswith("2 of 3 bags deserve a second look: their label")
+    assert found[:2].verdict.startswith("1 of 2 bags deserves a second look: its label")
     assert "tell something" in replace(found, label_free=(0.5, 0.1)).verdict
     assert "NOT found" in replace(found, label_free=(0.1, 0.1)).verdict
     assert "NOT found" in replace(found, label_free=(-0.5, 0.1)).verdict
+    assert "2 times as probable as by chance (+0.69 ± 0.10" in replace(found, label_free=(np.log(2), 0.1)).verdict
+    assert "just as probable as by chance (+0.00 ± 0.10" in replace(found, label_free=(-0.001, 0.1)).verdict
 
 
 # -------------------------------------------------------------------- what to label next

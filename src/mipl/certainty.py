@@ -25,17 +25,19 @@ def verdict(m: int, doubtful: int, outside: int, label_free: tuple[float, float]
     label_free : (float, float) or None
         The score of held-out candidate sets above chance, and its standard error.
     """
-    threshold = f"{100 * DOUBTFUL:.0f}\u00a0%"
+    threshold = f"{100 * DOUBTFUL:.0f} %"
     look = f"Every label is at least {threshold} probable."
     if doubtful:
-        look = f"{doubtful:,} of {m:,} bags deserve a second look: their label is less than {threshold} probable"
-        look += f", or not among their candidates ({outside:,})." if outside else "."
+        verb, whose = ("deserves", "its") if doubtful == 1 else ("deserve", "their")
+        look = f"{doubtful:,} of {m:,} bags {verb} a second look: {whose} label is less than {threshold} probable"
+        look += f", or not among {whose} candidates ({outside:,})." if outside else "."
     if label_free is None:
         return look
     score, error = label_free
+    times = f"{math.exp(score):.2g} times"
     figures = (
-        f"candidate sets of held-out bags were {math.exp(score):.2g} times as probable as by chance "
-        f"({score:+.2f} ± {error:.2f} nats per bag)"
+        f"candidate sets of held-out bags were {'just' if times == '1 times' else times} as probable as by chance "
+        f"({round(score, 2) + 0.0:+.2f} ± {error:.2f} nats per bag)"
     )
     if score > _CLEARLY * error:
         return f"The instances tell something about the labels: {figures}. {look}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from mipl.io.raw import Loaded
 from mipl.io.sources import READERS, file_format, read_files
 from mipl.supervision import background_column
 
-__all__ = ["load", "load_with_ids", "with_background"]
+__all__ = ["check_source", "load", "load_with_ids", "with_background"]
 
 
 def load(
@@ -163,7 +164,7 @@ def load_with_ids(
         loaded = Loaded(_build(sources[0], options))
         return loaded if background is None else loaded._replace(dataset=with_background(loaded.dataset, background))
     for each in sources:
-        _check_source(each)
+        check_source(each)
     if options:
         raise DataError(f"files have no option {', '.join(map(repr, options))}; see mipl.load for those they have")
     loaded = read_files(sources, columns, unlabelled, **given)
@@ -197,7 +198,8 @@ def _build(name: str, options: dict[str, Any]) -> MIPLDataset:
     return build(**options)
 
 
-def _check_source(source: str | Path) -> None:
+def check_source(source: str | Path) -> None:
+    """Refuse what is neither a data set nor looks like a file that can be read."""
     path = Path(source)
     if str(source) == "-" or path.is_dir() or any(c in str(source) for c in "*?["):
         return
@@ -206,7 +208,9 @@ def _check_source(source: str | Path) -> None:
             raise DataError(f"cannot tell the format of {path}; its suffix must be one of {', '.join(READERS)}")
         if str(source) in dataset_names():
             raise DataError(f"{str(source)!r} is a data set of its own, not one of several files; name it alone")
+        close = get_close_matches(str(source), dataset_names(), n=1)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
         raise DataError(
             f"{str(source)!r} is neither a data set ({', '.join(dataset_names())}) nor a file with a suffix of "
-            f"{', '.join(READERS)}"
+            f"{', '.join(READERS)}{meant}"
         )

@@ -54,3 +54,11 @@ def test_the_demo_writes_a_page_of_the_bags_in_its_table(run, rows, tmp_path):
     share = np.mean([row["label"] == row["truth"] for row in found])
     assert f"{100 * share:.1f}".removesuffix(".0") + " %" in page.text
     assert len(mipl.load("digits")) > len(found)
+
+
+def test_a_page_of_several_files_says_so(run, animals, tmp_path):
+    half = len(lines := (tmp_path / "train.csv").read_text().splitlines()) // 2 + 1
+    (tmp_path / "one.csv").write_text("\n".join(lines[: half // 3 * 3 + 1]) + "\n")
+    (tmp_path / "two.csv").write_text("\n".join([lines[0], *lines[half // 3 * 3 + 1 :]]) + "\n")
+    run("resolve", "one.csv", "two.csv", "-m", "PL-kNN", "--report", "page.html")
+    assert "one.csv and 1 more" in read(tmp_path / "page.html").text

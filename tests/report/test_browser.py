@@ -288,3 +288,14 @@ def test_a_candidate_shows_that_it_can_be_chosen_and_that_it_was(browser, tmp_pa
     assert float(free.removesuffix("px")) >= 1
     browser.one(".choice").click()
     assert browser.driver.execute_script(mark) != free
+
+
+def test_long_names_do_not_stretch_the_cards(browser, tmp_path):
+    names = np.array([f"class {c} " + "a" * 300 for c in range(6)])
+    ids = np.array([f"bag {i} " + "b" * 300 for i in range(60)])
+    cards = "return [...document.querySelectorAll('.card')].map(card => card.getBoundingClientRect().height)"
+    heights = []
+    for changes in ({}, {"classes": names, "bag_ids": ids}):
+        browser.open(made_up(60, q=6, **changes).report(tmp_path / "page.html"))
+        heights.append(browser.driver.execute_script(cards))
+    assert max(heights[1]) < 2000

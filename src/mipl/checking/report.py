@@ -18,7 +18,7 @@ from mipl.io.columns import Columns
 from mipl.io.problems import Problem
 from mipl.io.raw import RawBags
 from mipl.io.sources import expand, read_joined
-from mipl.loading import load_with_ids, with_background
+from mipl.loading import check_source, load_with_ids, with_background
 
 __all__ = ["Report", "check"]
 
@@ -134,6 +134,8 @@ def _raw(source: Any, columns: Columns, images: dict[str, Any], options: dict[st
         return RawBags.from_dataset(load_with_ids(sources, columns, None, images, **options).dataset, str(sources[0]))
     if options:
         raise DataError(f"files have no option {', '.join(map(repr, options))}; see mipl.load for those they have")
+    for each in sources:
+        check_source(each)
     return read_joined(expand(sources), columns, **images)
 
 

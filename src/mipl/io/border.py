@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
 
 from mipl.errors import DataError, MIPLError
 
-__all__ = ["border", "first_line"]
+__all__ = ["border", "first_line", "no_such_file"]
 
 
 @contextmanager
@@ -34,6 +36,16 @@ def border(where: str, kind: str = "data") -> Iterator[None]:
     except Exception as error:
         told = f"{type(error).__name__}: {first_line(error)}"
         raise DataError(f"{where} is damaged or not {kind} ({told})") from error
+
+
+def no_such_file(path: Path, what: str = "file") -> DataError:
+    """The error for a file that is not there, with the name in its folder that is nearest."""
+    try:
+        names = [each.name for each in path.parent.iterdir()]
+    except OSError:
+        names = []
+    close = get_close_matches(path.name, names, n=1, cutoff=0.7)
+    return DataError(f"no such {what}: {path}" + (f"; did you mean {str(path.parent / close[0])!r}?" if close else ""))
 
 
 def first_line(error: BaseException) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
+from mipl.io.border import no_such_file
 from mipl.io.spreadsheets import unescaped_cell
 from mipl.io.text_layout import as_utf8
 
@@ -50,7 +51,7 @@ def read_decisions(path: str | Path) -> dict[str, str | None]:
     """
     file = Path(path)
     if not file.is_file():
-        raise DataError(f"no such file: {file}")
+        raise no_such_file(file)
     text, _ = as_utf8(file.read_bytes(), str(file))  # a spreadsheet may have saved it in its own encoding
     lines = io.StringIO(text.decode(), newline="")
     try:

@@ -15,7 +15,7 @@ from typing import Any
 
 from mipl.errors import DataError
 from mipl.io.answers import FILES, SideTable, answers_table, as_name, find_column, worker_column
-from mipl.io.border import border, first_line
+from mipl.io.border import border, first_line, no_such_file
 from mipl.io.columns import Columns, absent, find_roles
 from mipl.io.csv import read_rows
 from mipl.io.excel import read_sheet
@@ -45,7 +45,7 @@ def read_side_table(path: Path, columns: Columns, bag_ids: Sequence[Any] = ()) -
         The bags, where they are known: the column that names them is then found by what is in it.
     """
     if not path.is_file():
-        raise DataError(f"no such file: {path}")
+        raise no_such_file(path)
     suffix = path.suffix.lower()
     if suffix == ".json":
         try:

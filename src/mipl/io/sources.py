@@ -16,7 +16,7 @@ from typing import Any
 
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
-from mipl.io.border import border
+from mipl.io.border import border, no_such_file
 from mipl.io.columns import Columns
 from mipl.io.images import IMAGE_SUFFIXES, is_image_folder
 from mipl.io.joining import join
@@ -154,11 +154,11 @@ def _read_raw(path: Path, columns: Columns, images: dict[str, Any]) -> RawBags |
     suffix, compression = file_format(path)
     if suffix not in READERS:
         if not path.exists():
-            raise DataError(f"no such file or folder: {path}")
+            raise no_such_file(path, "file or folder")
         known = f"{', '.join(READERS)} (text also compressed: {', '.join(_COMPRESSED)})"
         raise DataError(f"cannot tell the format of {path}; its suffix must be one of {known}")
     if not path.is_file():
-        raise DataError(f"no such file: {path}")
+        raise no_such_file(path)
     if suffix in ARRAYS:
         if columns != Columns():
             raise DataError(f"{path} has arrays and no columns; options for columns do not apply to {suffix} files")

@@ -2,7 +2,7 @@
 
 const ON_A_PAGE = 20;
 const ONE = 10000; // probabilities of rows are whole numbers of this
-const WORTH_A_MARK = 50; // of 1000: from here on the instance behind the label is marked as the second label's too
+const WORTH_A_MARK = 50; // of 1000: from here on the strongest instance of the second label is marked
 
 class BagList {
   constructor(root, data) {
@@ -171,7 +171,7 @@ class BagList {
     const [sheet, first, numbers, forLabel, forSecond] = detail;
     const [, , , [label, second = -1]] = this.data.rows[i];
     const strongest = forSecond ? forSecond.indexOf(Math.max(...forSecond)) : -1;
-    const competes = strongest > 0 || (strongest === 0 && forSecond[0] >= WORTH_A_MARK);
+    const competes = strongest >= 0 && forSecond[strongest] >= WORTH_A_MARK;
     const figures = numbers.map((number, k) => {
       const marks = (forLabel && k === 0 ? " best" : "") + (competes && k === strongest ? " best-second" : "");
       const bars = [[forLabel, label, "after"], [forSecond, second, "second"]].filter(([values]) => values).map(([values, c, kind]) => {

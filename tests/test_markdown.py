@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+import mipl
+
 ROOT = Path(__file__).parents[1]
 _FENCE = re.compile(r"^```python(?P<info>[^\n]*)\n(?P<code>.*?)^```[ ]*$", re.DOTALL | re.MULTILINE)
 _SKIP = re.compile(r'skip="[^"]+"')
@@ -85,6 +87,29 @@ def test_the_readme_runs_as_printed_and_prints_names_of_classes(
     assert defined["model"].score(test) > 0.8
     assert np.mean(defined["res"].labels == train.label_names()) > 0.9
     assert {path.name for path in tmp_path.iterdir()} == {"labels.csv", "page.html", "model.mipl"}
+
+
+def suites() -> list[str]:
+    """The suites of experiments that pages and examples print."""
+    page = (ROOT / "docs/bench.md").read_text(encoding="utf-8")
+    script = (ROOT / "docs/examples/plot_08_own_method.py").read_text(encoding="utf-8")
+    indented = re.findall(r"^# \.\. code-block:: toml\n#\n((?:#.*\n)+?)#\n# (?! )", script, re.MULTILINE)
+    return [
+        *re.findall(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE),
+        *(re.sub(r"^# {0,4}", "", block, flags=re.MULTILINE) for block in indented),
+    ]
+
+
+@pytest.mark.parametrize("text", suites(), ids=["docs/bench.md", "plot_08_own_method.py"])
+def test_the_suites_that_are_printed_are_suites(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    mipl.load("digits").save("my-bags.parquet")
+    Path("suite.toml").write_text(text, encoding="utf-8")
+    suite = mipl.bench.load_suite("suite.toml")
+    assert suite.reference in [method.name for method in suite.methods]
+    assert len(suite.cells()) == len(suite.methods) * suite.splits * sum(
+        1 if data.load.endswith(".parquet") else len(suite.r) for data in suite.datasets
+    )
 
 
 def test_comments_that_are_what_a_print_prints_are_found():

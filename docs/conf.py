@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -12,6 +14,9 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 
 import mipl
+
+sys.path.insert(0, str(Path(__file__).parent))
+from see_also import section
 
 matplotlib.use("agg")
 
@@ -117,6 +122,15 @@ def leave_out_inherited(app: Sphinx, what: str, name: str, member: Any, skip: bo
     return True if module.split(".")[0] not in ("mipl", "") and not name.startswith("__") else None
 
 
+def add_see_also(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Put "See Also" before the references and examples of a docstring, or at its end; numpydoc sees it afterwards."""
+    later = [
+        i for i, line in enumerate(lines[:-1]) if line in ("Notes", "References", "Examples") and "--" in lines[i + 1]
+    ]
+    at = later[0] if later else len(lines)
+    lines[at:at] = section(name)
+
+
 def render_formula(translator: Any, node: nodes.math | nodes.math_block) -> None:
     """Write a formula as MathML, which browsers draw themselves: no script, and no network for the reader."""
     text = node.astext()
@@ -133,3 +147,4 @@ def setup(app: Sphinx) -> None:
     app.add_role("name", name_role)
     app.connect("missing-reference", link_elsewhere)
     app.connect("autodoc-skip-member", leave_out_inherited)
+    app.connect("autodoc-process-docstring", add_see_also, priority=400)  # numpydoc's has 500

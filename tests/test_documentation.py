@@ -138,6 +138,30 @@ def test_every_warning_has_its_cure():
         assert any(words in text for words in quoted), f"docs/troubleshooting.md does not explain: {text}"
 
 
+def messages() -> list[str]:
+    """The texts of the source, each with dots in place of what is put in."""
+    found = []
+    for file in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                parts = [part.value if isinstance(part, ast.Constant) else "..." for part in node.values]
+                found.append("".join(map(str, parts)))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return found
+
+
+def test_every_error_that_is_explained_exists():
+    page = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.*?) \|", page.partition("## Common errors")[2], re.MULTILINE)
+    quoted = [words for row in rows for words in re.findall(r"`([^`]+)`", row) if words != "NotFittedError"]
+    assert len(quoted) > 40
+    known = messages()
+    parts = {words: [re.escape(part.strip(" ;")) for part in words.split("...")] for words in quoted}
+    patterns = {words: re.compile(".*".join(filter(None, part)), re.DOTALL) for words, part in parts.items()}
+    assert [words for words, pattern in patterns.items() if not any(map(pattern.search, known))] == []
+
+
 def test_everything_that_check_says_has_its_cure():
     page = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
     kinds = {c.args[0].value for c in calls("Problem") if isinstance(c.args[0], ast.Constant)}

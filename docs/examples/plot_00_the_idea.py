@@ -12,7 +12,13 @@ import numpy as np
 import mipl
 
 ds = mipl.datasets.make_bags(
-    n_bags=120, n_classes=3, n_features=2, separation=5, sizes=(8, 14), positive=0.12, r=1, seed=5
+    n_bags=120,
+    n_classes=3,
+    n_features=2,
+    separation=5,
+    sizes=(8, 14),
+    positive=0.12,
+    seed=5,
 )
 names, colors = ["owl", "wren", "robin"], ["#c0392b", "#2471a3", "#b7950b"]
 xy = ds.bags.instances  # (n, 2): all instances, bag after bag
@@ -38,7 +44,9 @@ ax.set(title="one bag: owl or wren?", xlim=box[:2], ylim=box[2:])
 # on the left and empty on the right: what is there is an owl. False candidates and noise fall on both alike.
 
 owl = ds.candidates[:, 0]
-fig, (left, right) = plt.subplots(1, 2, figsize=(8, 3.4), sharex=True, sharey=True, layout="constrained")
+fig, (left, right) = plt.subplots(
+    1, 2, figsize=(8, 3.4), sharex=True, sharey=True, layout="constrained"
+)
 left.plot(*xy[ds.bags.spread(owl)].T, "o", ms=3, color=colors[0])
 left.set_title("all bags with the candidate owl")
 right.plot(*xy[ds.bags.spread(~owl)].T, "o", ms=3, color="0.5")
@@ -55,7 +63,13 @@ found = model.predict_instances(ds)  # (n, q + 1), the last column: none
 
 rgb = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in colors])
 fig, ax = plt.subplots(figsize=(5, 4), layout="constrained")
-ax.scatter(*xy.T, c=np.clip(found[:, :3] @ rgb + found[:, 3:], 0, 1), s=22, edgecolors="0.75", linewidths=0.5)
+ax.scatter(
+    *xy.T,
+    c=np.clip(found[:, :3] @ rgb + found[:, 3:], 0, 1),
+    s=22,
+    edgecolors="0.75",
+    linewidths=0.5,
+)
 ax.plot(*ds.bags[first].T, "o", ms=8, mfc="none", mec="black")
 for c, name in enumerate(names):
     ax.plot([], [], "o", color=colors[c], label=name)
@@ -74,8 +88,14 @@ evidence = model.predict_instances(ds.bags[first : first + 1])  # (n_i, q + 1)
 place = np.arange(len(evidence))
 fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
 for c in (0, 1):
-    ax.bar(place + 0.4 * c - 0.2, evidence[:, c], width=0.4, color=colors[c], label=names[c])
-ax.set(title="the instances of the bag, one by one", xlabel="instance", ylabel="probability that it is one")
+    ax.bar(
+        place + 0.4 * c - 0.2, evidence[:, c], width=0.4, color=colors[c], label=names[c]
+    )
+ax.set(
+    title="the instances of the bag, one by one",
+    xlabel="instance",
+    ylabel="probability that it is one",
+)
 ax.legend()
 
 # %%

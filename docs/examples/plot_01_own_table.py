@@ -23,16 +23,23 @@ import mipl
 
 folder = Path(tempfile.mkdtemp())
 rng = np.random.default_rng(1)
-voice = {"owl": (0.4, 250.0), "wren": (3.0, 900.0), "robin": (2.0, 400.0), "noise": (1.5, 600.0)}  # kHz, ms
+voice = {
+    "owl": (0.4, 250.0),
+    "wren": (3.0, 900.0),
+    "robin": (2.0, 400.0),
+    "noise": (1.5, 600.0),
+}  # kHz, ms
 lines = ["recording,heard,pitch,length,loudness,remark"]
 for number in range(90):
     bird = ["owl", "wren", "robin"][number % 3]
     other = rng.choice([name for name in ("owl", "wren", "robin") if name != bird])
     heard = "|".join(rng.permutation([bird, other]))
-    for syllable, kind in enumerate(rng.permutation([bird, *["noise"] * rng.integers(3, 7)])):
+    kinds = rng.permutation([bird, *["noise"] * rng.integers(3, 7)])
+    for syllable, kind in enumerate(kinds):
         pitch, length = voice[kind] * rng.normal(1, 0.15, 2)
         first = heard if syllable == 0 else ""
-        lines.append(f"R{number},{first},{pitch:.3f},{length:.0f},{rng.uniform(20, 60):.1f},")
+        loudness = rng.uniform(20, 60)
+        lines.append(f"R{number},{first},{pitch:.3f},{length:.0f},{loudness:.1f},")
 file = folder / "recordings.csv"
 file.write_text("\n".join(lines))
 print("\n".join(lines[:6]))
@@ -56,10 +63,11 @@ ds
 
 found = mipl.resolve(ds)
 print(found.verdict)
-found.to_frame()[["bag_id", "candidates", "label", "probability", "instance", "review"]].head(6)
+columns = ["bag_id", "candidates", "label", "probability", "instance", "review"]
+found.to_frame()[columns].head(6)
 
 # %%
-# The instance behind each label is framed; each profile has one bar per feature.
+# The instance behind each label is framed. Each curve is one syllable: pitch, length and loudness, from left to right.
 
 found.plot(folder / "found.png", n_bags=4)
 fig, ax = plt.subplots(figsize=(9, 5), layout="constrained")
@@ -83,9 +91,7 @@ from html import escape
 class Page:
     def _repr_html_(self):
         code = escape(page.read_text(encoding="utf-8"), quote=True)
-        return (
-            f'<iframe srcdoc="{code}" style="width: 100%; height: 480px; border: 1px solid #ccc" title="page"></iframe>'
-        )
+        return f'<iframe srcdoc="{code}" style="width: 100%; height: 480px; border: 1px solid #ccc" title="page"></iframe>'
 
 
 # sphinx_gallery_end_ignore
@@ -100,10 +106,15 @@ Page()
 model = mipl.BagGP(random_state=0).fit(ds)
 model.save(folder / "birds.mipl")
 new = folder / "new.csv"
-new.write_text("recording,pitch,length,loudness\nN1,0.41,240,30\nN1,1.6,610,44\nN2,1.4,580,35\nN2,3.1,880,51\n")
-answers = mipl.explain(
-    mipl.load_model(folder / "birds.mipl"), mipl.load(new, bag="recording", unlabelled=model.classes_)
-)
+new.write_text("""\
+recording,pitch,length,loudness
+N1,0.41,240,30
+N1,1.60,610,44
+N2,1.40,580,35
+N2,3.10,880,51
+""")
+loaded = mipl.load_model(folder / "birds.mipl")
+answers = mipl.explain(loaded, mipl.load(new, bag="recording", unlabelled=loaded.classes_))
 answers.to_frame()[["bag_id", "predicted", "probability", "instance"]]
 
 # %%

@@ -36,13 +36,19 @@ for number in range(75):
             draw.line([x + 3, y + 3, x + 12, y + 12], fill=240, width=2)
             draw.line([x + 12, y + 3, x + 3, y + 12], fill=240, width=2)
         else:
-            draw.ellipse([x + 3, y + 3, x + 12, y + 12], outline=240, fill=240 if shape == "disc" else None, width=2)
+            draw.ellipse(
+                [x + 3, y + 3, x + 12, y + 12],
+                outline=240,
+                fill=240 if shape == "disc" else None,
+                width=2,
+            )
     picture.save(folder / f"{number:02d}.png")
     other = rng.choice([name for name in ("disc", "cross", "ring") if name != shape])
     tags.append(f"{number:02d}.png,{'|'.join(sorted([shape, other]))}")
 (folder / "tags.csv").write_text("\n".join(tags))
 
-ds = mipl.load(folder, patch=16)  # mipl resolve FOLDER --patch 16 --out labels.csv --report page.html
+# On the command line: mipl resolve FOLDER --patch 16 --out labels.csv --report page.html
+ds = mipl.load(folder, patch=16)
 print(ds.bags, ds.candidate_sets()[:2])
 
 # %%
@@ -62,16 +68,21 @@ for b, ax in enumerate(axes.flat):
     column = list(found.classes).index(found.labels[b])
     rows = slice(found.offsets[b], found.offsets[b + 1])
     heat = found.instance_probabilities[rows, column].reshape(4, 4)
-    ax.imshow(heat, extent=(0, 64, 64, 0), cmap="Reds", alpha=0.45 * (heat > 0.05), vmin=0, vmax=1)
-    ax.set_title(f"{' or '.join(ds.candidate_sets()[b])}?\n{found.labels[b]}, {found.probability[b]:.0%}", fontsize=8)
+    ax.imshow(
+        heat, extent=(0, 64, 64, 0), cmap="Reds", alpha=0.45 * (heat > 0.05), vmin=0, vmax=1
+    )
+    ax.set_title(
+        f"{' or '.join(ds.candidate_sets()[b])}?\n{found.labels[b]}, {found.probability[b]:.0%}",
+        fontsize=8,
+    )
     ax.axis("off")
 
 # %%
 # No patch was labelled. The drawings tell how many answers are right:
 
 truth = np.array(["disc", "cross", "ring"])[np.arange(75) % 3]
-print(f"{np.mean(found.labels == truth):.1%} of the tags, "
-      f"{np.mean(model.predict(ds.bags) == truth):.1%} when the tags are not told")  # fmt: skip
+print(f"{np.mean(found.labels == truth):.1%} of the tags")
+print(f"{np.mean(model.predict(ds.bags) == truth):.1%} when the tags are not given")
 
 # %%
 # Pretrained networks in front of the method: :doc:`/python`. Folders of folders, sizes and tables: :doc:`/files`.

@@ -31,7 +31,7 @@ words = {
 threads, filed, truth = [], [], []
 for number in range(90):
     topic = ["space", "health", "motors"][number % 3]
-    other = str(rng.choice([name for name in ("space", "health", "motors") if name != topic]))
+    other = str(rng.choice([name for name in words if name not in (topic, "chat")]))
     posts = [" ".join(rng.choice(words["chat"], 8)) for _ in range(rng.integers(4, 8))]
     posts.append(" ".join([*rng.choice(words[topic], 3), *rng.choice(words["chat"], 5)]))
     threads.append([posts[i] for i in rng.permutation(len(posts))])
@@ -48,9 +48,8 @@ print(sorted(filed[0]), *threads[0], sep="\n")
 
 vectorizer = TfidfVectorizer().fit(post for thread in threads for post in thread)
 vocabulary = vectorizer.get_feature_names_out()
-bags = mipl.Bags.from_list(
-    [pd.DataFrame(vectorizer.transform(thread).toarray(), columns=vocabulary) for thread in threads]
-)
+numbers = [vectorizer.transform(thread).toarray() for thread in threads]
+bags = mipl.Bags.from_list([pd.DataFrame(rows, columns=vocabulary) for rows in numbers])
 ds = mipl.MIPLDataset(bags, filed, labels=truth)
 ds
 
@@ -67,7 +66,9 @@ print(f"right: {found.accuracy:.1%}")
 # --------------------------
 
 for b in range(4):
-    print(f"{' or '.join(sorted(filed[b]))}: {found.labels[b]} ({found.probability[b]:.0%})")
+    print(
+        f"{' or '.join(sorted(filed[b]))}: {found.labels[b]} ({found.probability[b]:.0%})"
+    )
     print("    ", threads[b][found.instance[b]])
 
 # %%

@@ -33,13 +33,18 @@ print(given[:3])
 # Votes go in as they are: a mapping per bag, a matrix (m, q), or ``owl:3|wren:1`` in a file.
 
 ds = mipl.MIPLDataset(digits.bags, given, labels=digits.label_names(), classes=names)
-sets = mipl.MIPLDataset(digits.bags, [set(g) for g in given], labels=digits.label_names(), classes=names)
+sets = mipl.MIPLDataset(
+    digits.bags, [set(g) for g in given], labels=digits.label_names(), classes=names
+)
 
 with_votes = mipl.BagGP(n_landmarks=400, random_state=0).fit(ds)
 as_sets = mipl.BagGP(n_landmarks=400, random_state=0).fit(sets)
-print(f"votes are believed with strength {with_votes.vote_strength_:.2f}: 0 is not at all, 1 as if they were odds")
+print(f"strength of the votes: {with_votes.vote_strength_:.2f}")
 
 # %%
+# Strength 0 would ignore the numbers, 1 takes them for odds: three votes against one are 3 : 1. A larger strength means that the
+# instances agree with the crowd more often than such odds would have it. It is found without true labels.
+#
 # What is gained
 # --------------
 
@@ -52,9 +57,12 @@ right = {
 }
 fig, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
 bars = ax.barh(list(right), list(right.values()), color=["0.7", "#7fb3d5", "#1f618d"])
-ax.bar_label(bars, fmt="{:.1%}", padding=3)
+ax.bar_label(bars, fmt="{:.1%}", padding=-45, color="white", weight="bold")
 ax.axvline(in_the_set.mean(), color="0.3", ls=":")
-ax.set(xlim=(0, 1.12), xlabel=f"right labels; the dotted line: somebody said it ({in_the_set.mean():.1%})")
+ax.set(
+    xlim=(0, 1.12),
+    xlabel=f"right labels; the dotted line: somebody said it ({in_the_set.mean():.1%})",
+)
 ax.invert_yaxis()
 
 # %%
@@ -67,8 +75,10 @@ posterior = with_votes.resolve(ds)
 winner = votes.argmax(axis=1)
 doubt = np.argsort(posterior[np.arange(len(ds)), winner])[:4]
 for b in doubt:
-    print(f"bag {ds.bag_ids[b]}: votes {given[b]}, model {names[posterior[b].argmax()]} "
-          f"({posterior[b].max():.0%}), truth {names[digits.labels[b]]}")  # fmt: skip
+    answer = f"{names[posterior[b].argmax()]} ({posterior[b].max():.0%})"
+    print(
+        f"bag {ds.bag_ids[b]}: votes {given[b]}, model {answer}, truth {names[digits.labels[b]]}"
+    )
 
 # %%
 # What if nobody named the truth? `candidate_noise="auto"` finds out how often that happens, see :doc:`/baggp`. Real votes,

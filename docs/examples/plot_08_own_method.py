@@ -52,7 +52,8 @@ class NearestMean(mipl.MIPLClassifier):
 
     def _nearness(self, Z):
         distance = ((Z[:, None] - self.centres_) ** 2).sum(axis=2)
-        weight = np.exp(-self.sharpness * (distance - distance.min(axis=1, keepdims=True)) / self.scale_) + 1e-9
+        nearest = distance.min(axis=1, keepdims=True)
+        weight = np.exp(-self.sharpness * (distance - nearest) / self.scale_) + 1e-9
         return weight / weight.sum(axis=1, keepdims=True)
 
 
@@ -84,7 +85,10 @@ for i, (name, values) in enumerate(scores.items()):
     ax.plot(values.mean(), i, "D", color="#c0392b" if name == "NearestMean" else "#1f618d")
 ax.set_yticks(range(len(scores)), list(scores))
 ax.axvline(1 / ds.n_classes, color="0.6", ls=":")
-ax.set(xlim=(0, 1.02), xlabel="accuracy on held-out bags, three folds and their mean; dotted: chance")
+ax.set(
+    xlim=(0, 1.02),
+    xlabel="accuracy on held-out bags, three folds and their mean; dotted: chance",
+)
 
 # %%
 # All data sets and methods

@@ -20,7 +20,7 @@ from mipl.datasets import make_bags
 # Small ones here; nothing below would change for a thousand times as many.
 
 folder = Path(tempfile.mkdtemp())
-ds = make_bags(n_bags=2000, n_classes=5, n_features=16, separation=3.5, sizes=(5, 15), positive=0.2, seed=0)
+ds = make_bags(n_bags=2000, n_classes=5, n_features=16, separation=3.5)
 for part in range(10):
     ds[part * 200 : (part + 1) * 200].save(folder / f"part-{part}.parquet")
 
@@ -46,7 +46,8 @@ print(len(train), "training bags,", len(test), "test bags, none of them read yet
 
 sizes, accuracy = [50, 100, 200, 400], []
 for size in sizes:
-    model = mipl.BagGP(n_landmarks=200, rank=200, cross_fit=0, random_state=0).fit(train.sample(size, seed=0))
+    some = train.sample(size, seed=0)
+    model = mipl.BagGP(n_landmarks=200, rank=200, cross_fit=0, random_state=0).fit(some)
     accuracy.append(model.score(test))  # one chunk in memory at a time
 fig, ax = plt.subplots(figsize=(5, 3), layout="constrained")
 ax.semilogx(sizes, accuracy, "o-", color="#1f618d")

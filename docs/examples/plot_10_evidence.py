@@ -30,11 +30,19 @@ b = int(np.argmax(answers.probability))
 images = test.bags[b].reshape(-1, 8, 8)
 evidence = answers.instance_probabilities[answers.offsets[b] : answers.offsets[b + 1]]
 
-fig, axes = plt.subplots(2, len(images), figsize=(1.1 * len(images), 2.8), height_ratios=[1, 1.4], layout="constrained")
+fig, axes = plt.subplots(
+    2,
+    len(images),
+    figsize=(1.1 * len(images), 2.8),
+    height_ratios=[1, 1.4],
+    layout="constrained",
+)
 for j, image in enumerate(images):
     axes[0, j].imshow(image, cmap="gray_r")
     axes[0, j].axis("off")
-    axes[1, j].barh([*answers.classes, "none"], evidence[j], color=["#1f618d"] * 5 + ["0.7"])
+    axes[1, j].barh(
+        [*answers.classes, "none"], evidence[j], color=["#1f618d"] * 5 + ["0.7"]
+    )
     axes[1, j].set(xlim=(0, 1), xticks=[])
     if j:
         axes[1, j].set_yticks([])
@@ -79,7 +87,8 @@ for b in range(len(test)):
     other = int(rng.choice([j for j in range(len(inside)) if j != named]))
     column = list(answers.classes).index(answers.labels[b])
     for what, j in zip(change, (named, other), strict=True):
-        left = model.predict_proba(mipl.Bags.from_list([np.delete(inside, j, axis=0)]))[0, column]
+        rest = mipl.Bags.from_list([np.delete(inside, j, axis=0)])
+        left = model.predict_proba(rest)[0, column]
         change[what].append(answers.probability[b] - left)
 fig, ax = plt.subplots(figsize=(6, 2.6), layout="constrained")
 ax.boxplot(list(change.values()), orientation="horizontal", widths=0.6)

@@ -3,7 +3,8 @@
     python benchmarks/flagship_speed.py fit            digits, MNIST, SIVAL, Birdsong, Newsgroups: phases, and the
                                                        multiple of the bound of its products; --gpytorch for a ratio
     python benchmarks/flagship_speed.py cores          the same fits by one and by two threads: clock and bits
-    python benchmarks/flagship_speed.py start          seconds until mipl.BagGP can be used, and what they consist of
+    python benchmarks/flagship_speed.py start          seconds until mipl.BagGP can be used, and what they consist of;
+                                                       seconds of `mipl resolve` on a CSV file of 100 bags
     python benchmarks/flagship_speed.py growth         10k to 300k synthetic instances; --largest 1000000 for more
     python benchmarks/flagship_speed.py predict        rate of prediction against that of its matrix products
 
@@ -15,10 +16,12 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -173,7 +176,7 @@ def cores(names: list[str]) -> None:
 
 
 def start() -> None:
-    """CPU seconds of imports in processes of their own, the best of three."""
+    """CPU seconds of imports in processes of their own and clock of `mipl resolve`, the best of three."""
     rows = []
     for code in ("import numpy", "import sklearn.base", "import torch", "import torch, sklearn.base", "import mipl"):
         rows.append([code, _import_seconds(code)])
@@ -181,6 +184,12 @@ def start() -> None:
     rows.append(["import mipl; mipl.BagGP", _import_seconds("import mipl; mipl.BagGP")])
     rows.append(["what mipl adds to torch and sklearn.base", rows[-1][1] - both])
     print_table("Start-up", ["", "CPU s"], rows)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "hundred.csv"
+        mipl.load("digits", r=1, seed=0)[:100].to_frame().to_csv(file, index=False)
+        command = [sys.executable, "-m", "mipl", "resolve", str(file)]
+        seconds = best_seconds(lambda: subprocess.run(command, check=True, capture_output=True))
+    print(f"mipl resolve, 100 bags of digits in a CSV file: {seconds:.2f} s of the clock")
 
 
 def _import_seconds(code: str) -> float:

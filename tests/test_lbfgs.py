@@ -8,7 +8,7 @@ from scipy.optimize import fmin_l_bfgs_b, rosen, rosen_der
 from threadpoolctl import threadpool_limits
 
 from mipl import lbfgs
-from mipl.lbfgs import minimize_lbfgs
+from mipl.lbfgs import Minimum, Move, lbfgs_steps, minimize_lbfgs
 
 
 def rosenbrock(point):
@@ -94,3 +94,45 @@ def test_long_vectors_converge_and_the_number_of_threads_of_openblas_changes_no_
             )
     np.testing.assert_array_equal(*found)
     np.testing.assert_allclose(found[0], 1, atol=1e-6)
+
+
+CURVATURE = np.geomspace(1, 1000, 6)
+
+
+def quadratic(w, curvature=CURVATURE):
+    return float(0.5 * np.sum(curvature * w**2)), curvature * w
+
+
+def search(objective, start, **options) -> tuple[Minimum, int]:
+    """The minimum, and how many evaluations it took."""
+    steps = lbfgs_steps(start, tol=1e-6, **options)
+    point, taken = next(steps), 0
+    while True:
+        taken += 1
+        try:
+            point = steps.send(objective(point))
+        except StopIteration as end:
+            return end.value, taken
+
+
+def test_a_search_goes_on_with_the_moves_that_another_one_remembered():
+    rng = np.random.default_rng(0)
+    first, alone = search(quadratic, rng.normal(size=6), max_iter=100)
+    start = rng.normal(size=6)
+    _, without = search(quadratic, start, max_iter=100)
+    found, taken = search(quadratic, start, max_iter=100, moves=first.moves)
+    np.testing.assert_allclose(found.point, 0, atol=1e-6)
+    assert 0 < len(first.moves) <= 10
+    assert taken < min(alone, without) / 2
+
+
+def test_moves_along_which_the_function_is_not_convex_are_not_believed():
+    start = np.ones(6)
+    expected, _ = search(quadratic, start, max_iter=5)
+    found, _ = search(quadratic, start, max_iter=5, moves=[Move(start, -start), Move(start, 0 * start)])
+    np.testing.assert_array_equal(found.point, expected.point)
+
+
+def test_where_the_curvature_is_the_identity_the_first_step_leads_to_the_minimum():
+    _, taken = search(lambda w: quadratic(w, 1.0), np.full(6, 40.0), max_iter=100, scaled=True)
+    assert taken == 2

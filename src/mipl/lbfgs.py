@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.optimize._dcsrch import DCSRCH
 
-__all__ = ["Minimum", "lbfgs_steps", "minimize_lbfgs"]
+__all__ = ["Minimum", "Move", "lbfgs_steps", "minimize_lbfgs"]
 
 Array = NDArray[np.float64]
 
@@ -21,12 +21,23 @@ _ONE_THREAD = 10_000
 #: Steps that are remembered, and the bounds of the line search, as SciPy has them.
 _MEMORY, _DECREASE, _CURVATURE, _STEP_TOLERANCE, _LONGEST, _TRIALS = 10, 1e-3, 0.9, 0.1, 10**10, 100
 
+#: Curvature along a move, against that of the identity, from which the move of another search is believed.
+_CONVEX = 1e-8
+
+
+class Move(NamedTuple):
+    """What a step changed in point and gradient; the latest moves tell of the curvature."""
+
+    point: NDArray[np.floating[Any]]
+    gradient: NDArray[np.floating[Any]]
+
 
 class Minimum(NamedTuple):
-    """Where the search ended, in the shape of its start, and the number of iterations that led there."""
+    """Where the search ended, in the shape of its start, the iterations that led there, and the moves remembered."""
 
     point: Array
     n_iter: int
+    moves: tuple[Move, ...] = ()
 
 
 def minimize_lbfgs(
@@ -90,7 +101,13 @@ def minimize_lbfgs(
 
 
 def lbfgs_steps(
-    start: Array, *, max_iter: int, tol: float, max_evaluations: int = 15_000
+    start: Array,
+    *,
+    max_iter: int,
+    tol: float,
+    max_evaluations: int = 15_000,
+    moves: Iterable[Move] = (),
+    scaled: bool = False,
 ) -> Generator[Array, tuple[float, Array], Minimum]:
     """Ask for one evaluation after the other: the steps of SciPy's L-BFGS-B without bounds, but for rounding.
 
@@ -107,6 +124,10 @@ def lbfgs_steps(
         Stop when no entry of the gradient exceeds this.
     max_evaluations : int, default=15000
         Evaluations at most, but for those of the last line search.
+    moves : iterable of Move, default=()
+        What another search, of a function that is curved alike, remembered in the end; it is used like own moves.
+    scaled : bool, default=False
+        Whether the curvature is near the identity. The first step is then minus the gradient, else of length one.
 
     Examples
     --------
@@ -115,28 +136,28 @@ def lbfgs_steps(
     (array([3.]), array([2.]))
     """
     now = _Evaluation(start.copy(), *(yield start.copy()))
-    moves: deque[_Move] = deque(maxlen=_MEMORY)
+    remembered = deque(filter(None, map(_remember, moves)), maxlen=_MEMORY)
     n_evaluations, n_iter = 1, 0
     while n_iter < max_iter and n_evaluations <= max_evaluations and np.abs(now.gradient).max() > tol:
-        direction = _direction(moves, now.gradient)
-        if not moves:
+        direction = _direction(remembered, now.gradient)
+        if not (remembered or scaled):
             direction /= max(math.sqrt(_dot(direction, direction)), 1 / _LONGEST)  # a first step of length one
         found, taken = yield from _search(now, direction)
         n_evaluations += taken
         if found is None:
-            if not moves:
+            if not remembered:
                 break
-            moves.clear()  # what is remembered misleads; begin anew from here
+            remembered.clear()  # what is remembered misleads; begin anew from here
             continue
         move, change = found.point - now.point, found.gradient - now.gradient
         product = _dot(move, change)
         if product > -np.finfo(float).eps * _dot(now.gradient, move):
-            moves.append(_Move(move, change, product))
+            remembered.append(_Remembered(move, change, product))
         stuck = found.value >= now.value
         now, n_iter = found, n_iter + 1
         if stuck:
             break
-    return Minimum(now.point, n_iter)
+    return Minimum(now.point, n_iter, tuple(Move(each.point, each.gradient) for each in remembered))
 
 
 class _Evaluation(NamedTuple):
@@ -147,15 +168,21 @@ class _Evaluation(NamedTuple):
     gradient: Array
 
 
-class _Move(NamedTuple):
-    """What a step changed in point and gradient, and the product of the two."""
+class _Remembered(NamedTuple):
+    """A move, and the product of its changes of point and gradient, which is positive."""
 
-    point: Array
-    gradient: Array
+    point: NDArray[np.floating[Any]]
+    gradient: NDArray[np.floating[Any]]
     product: float
 
 
-def _direction(moves: deque[_Move], gradient: Array) -> Array:
+def _remember(move: Move) -> _Remembered | None:
+    """A move of another search, unless the function is not convex along it."""
+    product = _dot(move.point, move.gradient)
+    return _Remembered(*move, product) if product > _CONVEX * _dot(move.point, move.point) else None
+
+
+def _direction(moves: deque[_Remembered], gradient: Array) -> Array:
     """Minus the gradient times the inverse Hessian that the last moves suggest."""
     direction = -gradient
     shares = []
@@ -194,6 +221,6 @@ def _never(step: float) -> float:
     raise AssertionError(f"the step {step} is evaluated by the caller")
 
 
-def _dot(a: Array, b: Array) -> float:
+def _dot(a: NDArray[np.floating[Any]], b: NDArray[np.floating[Any]]) -> float:
     """The sum of products, in an order that depends on the length alone."""
     return float(np.sum(a * b))

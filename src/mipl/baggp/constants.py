@@ -58,10 +58,10 @@ class Stage(NamedTuple):
 #: sets, under wider and wider priors. The last stage pays on SIVAL; starting there memorises on images. The principal
 #: features suffice for the broad structure: it takes a third of the time, and Newsgroups gains by it.
 STAGES = (
-    Stage(12, 30.0, True, 0.25),
-    Stage(12, 30.0, False, 0.5),
-    Stage(12, 100.0, False, 0.5),
-    Stage(20, 300.0, False),
+    Stage(8, 30.0, True, 0.25),
+    Stage(8, 30.0, False, 0.25),
+    Stage(8, 100.0, False, 0.5),
+    Stage(12, 300.0, False),
 )
 #: Share of positive instances that the fixed biases expect; the weights correct it.
 EXPECTED_POSITIVE_SHARE = 0.1

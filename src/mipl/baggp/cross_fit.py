@@ -109,8 +109,8 @@ def regress_without_folds(
     worse than that to all bags that the latter would be trusted too little.
 
     The variance of the regression function is that of the fit to all bags. The Gram matrix of a part of the bags is not
-    diagonal as that of all bags is: the regression solves with it as it is, the likelihood does with its diagonal. With
-    `joined` the blocks of each fit are joined first.
+    diagonal as that of all bags is: the regression solves with it as it is; its diagonal weighs a bag's own vote, and
+    moderates the likelihood. With `joined` the blocks of each fit are joined first.
     """
     order = np.argsort(data.blocks.bags)
     at_a_time = 1 if signal_variance == SIGNAL_VARIANCES[0] else 2

@@ -22,6 +22,7 @@ diagonal of the curvature at its start,
 .. math:: \sum_j p_{jc} (1 - p_{jc})\, \phi_{jk}^2 + 1 / s^2,
 
 of the instances' log likelihood. As the Gram matrix of the features is nearly diagonal, not much is left of it beside.
+What the search of a stage remembers of the curvature, less the prior's part, the next one begins with.
 
 Fits to all bags and without each fold take their evaluations together: the features of a block are multiplied by the
 weights of all fits side by side, and BLAS takes far less time for that than for as many thin products.
@@ -66,7 +67,7 @@ from mipl.baggp.likelihood_sums import (
     thin_scores,
 )
 from mipl.baggp.model import Expert
-from mipl.lbfgs import Minimum, lbfgs_steps
+from mipl.lbfgs import Minimum, Move, lbfgs_steps
 from mipl.progress import SILENT, Phases
 
 __all__ = ["BagLikelihood", "Problem", "fit_bag_likelihoods"]
@@ -142,12 +143,14 @@ def fit_bag_likelihoods(
     known, counted = blocks.rows(candidates), blocks.rows(counts)
     offset = torch.zeros(len(problems), q, dtype=torch.float64, device=device)
     weights = torch.zeros(len(problems), q + 1, gram.shape[1], dtype=torch.float64, device=device)
+    moves: list[list[Move]] = [[] for _ in problems]
     total, before = sum(stage.iterations for stage in stages), 0
     for stage in stages:
         now = torch.softmax(log_prior + offset, dim=2)
         priors = blocks.map(_label_prior, blocks.features, blocks.rows(now), known, counted)
         fixed = {"bias": bias, "log_kappa": log_kappa, "hold_prior": stage.hold_prior, "background": background}
-        found = _modes(blocks, priors, weights, stage, fixed, progress.counting("bag likelihood", before, total))
+        each = progress.counting("bag likelihood", before, total)
+        found = _modes(blocks, priors, weights, moves, stage, fixed, each)
         before += stage.iterations
         weights[:, :, -found.shape[2] :] = found
         scores = blocks.map(thin_scores, blocks.features, weights=found[:, :-1] - found[:, -1:])
@@ -194,16 +197,29 @@ def _label_prior(_: Block, prior: Tensor, candidates: Tensor, counts: Tensor) ->
 
 
 def _modes(
-    blocks: Blocks, priors: Column, start: Tensor, stage: Stage, fixed: dict[str, Any], each: Callable[[int], None]
+    blocks: Blocks,
+    priors: Column,
+    start: Tensor,
+    moves: list[list[Move]],
+    stage: Stage,
+    fixed: dict[str, Any],
+    each: Callable[[int], None],
 ) -> Tensor:
-    """The most probable weights (F, q + 1, k) of a stage for the last k features, from weights (F, q + 1, R)."""
+    """The most probable weights (F, q + 1, k) of a stage for the last k features, from weights (F, q + 1, R).
+
+    `moves` are those of the weights in the stage before, with changes of the gradient of the likelihood alone; they are
+    replaced by those of this stage.
+    """
     rank = start.shape[2]
     first = start[:, :, -min(rank, max(math.ceil(stage.share * rank), FEWEST_FEATURES)) :]
     curvatures = blocks.total(curvature, blocks.features, priors, weights=first, bias=fixed["bias"])
     whitening = (torch.stack(curvatures) + 1 / stage.variance).rsqrt()  # weights are this times coordinates V
-    searches = [
-        lbfgs_steps(V, max_iter=stage.iterations, tol=LBFGS_GRADIENT) for V in (first / whitening).cpu().numpy()
-    ]
+    units = whitening.cpu().numpy()
+    searches = []
+    for i, V in enumerate((first / whitening).cpu().numpy()):
+        known = [_in_coordinates(move, units[i], stage.variance) for move in moves[i]]
+        moves[i] = []
+        searches.append(lbfgs_steps(V, max_iter=stage.iterations, tol=LBFGS_GRADIENT, moves=known, scaled=True))
     asked: dict[int, NDArray[np.float64]] = {i: next(search) for i, search in enumerate(searches)}
     found = torch.empty_like(first)
     rounds = 0
@@ -218,11 +234,28 @@ def _modes(
         for i, reply in zip(fits, blocks.place.each(_tell, told), strict=True):
             if isinstance(reply, Minimum):
                 found[i] = torch.from_numpy(reply.point).to(start.device) * whitening[i]
+                moves[i] = [_of_weights(move, units[i], stage.variance) for move in reply.moves]
             else:
                 asked[i] = reply
         each(min(rounds, stage.iterations))
         rounds += 1
     return found
+
+
+def _in_coordinates(move: Move, unit: NDArray[np.float64], variance: float) -> Move:
+    """A move of the weights of the last features in coordinates (q + 1, k); weights are these times `unit`."""
+    point, gradient = np.zeros_like(unit), np.zeros_like(unit)
+    k = move.point.shape[1]
+    point[:, -k:] = move.point
+    gradient[:, -k:] = move.gradient + move.point / variance
+    return Move(point / unit, gradient * unit)
+
+
+def _of_weights(move: Move, unit: NDArray[np.float64], variance: float) -> Move:
+    """A move in coordinates as one of the weights, without the prior's part of the gradient; single precision does."""
+    point = move.point * unit
+    gradient = move.gradient / unit - point / variance
+    return Move(point.astype(np.float32), gradient.astype(np.float32))
 
 
 def _tell(what: tuple[Search, float, NDArray[np.float64]]) -> Minimum | NDArray[np.float64]:

@@ -114,6 +114,17 @@ def test_a_new_file_has_the_permissions_of_the_umask_and_an_old_one_keeps_its_ow
     assert stat.S_IMODE((tmp_path / "old.csv").stat().st_mode) == 0o444
 
 
+def test_what_takes_the_place_of_a_private_file_is_private_from_the_start(tmp_path: Path):
+    path = tmp_path / "x.csv"
+    path.touch()
+    for mode in (0o600, 0o400, 0o640):
+        path.chmod(mode)
+        with atomic_path(path) as temporary:
+            assert stat.S_IMODE(temporary.stat().st_mode) & 0o077 & ~mode == 0
+            temporary.write_text("secret")
+        assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
 def test_a_writer_that_makes_a_private_file_of_its_own_does_not_decide_on_the_permissions(tmp_path: Path):
     old_mask = os.umask(0o022)
     try:

@@ -105,9 +105,11 @@ def _for_stream(target: Path) -> Iterator[Path]:
 def _beside(final: Path) -> Iterator[Path]:
     _remove_leftovers(final)
     temporary = final.with_name(f"{_prefix(final)}{os.getpid()}-{secrets.token_hex(4)}.tmp")
-    # Created here and not by tempfile, which would make it private: the umask decides on the permissions.
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    mode = (final if final.exists() else temporary).stat().st_mode
+    old = stat.S_IMODE(final.stat().st_mode) if final.exists() else None
+    # Created here and not by tempfile, which would make it private: the umask decides on the permissions of a new file.
+    # One that takes the place of a private file is private from the start, also if it is left behind by a kill.
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if old is None else old & 0o666 | 0o600))
+    mode = temporary.stat().st_mode if old is None else old
     try:
         yield temporary
         with temporary.open("rb+") as file:

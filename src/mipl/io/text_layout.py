@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -19,7 +20,18 @@ from mipl.io.columns import Columns, has_role_name
 from mipl.io.metadata import read_metadata
 from mipl.io.problems import Problem
 
-__all__ = ["BLOCK_BYTES", "MARK", "Head", "as_utf8", "decimal_mark", "find_lines", "read_head", "read_start"]
+__all__ = [
+    "BLOCK_BYTES",
+    "MARK",
+    "Head",
+    "as_utf8",
+    "decimal_mark",
+    "encoding_of",
+    "find_lines",
+    "latin_remark",
+    "read_head",
+    "read_start",
+]
 
 MARK = "# mipl "  #: how a first line of mipl begins
 BLOCK_BYTES = 16 << 20
@@ -55,9 +67,29 @@ def as_utf8(data: bytes, where: str) -> tuple[bytes, list[str]]:
     try:
         data.decode()
     except UnicodeDecodeError:
-        remark = f"{where} is not UTF-8 and was read as Latin-1; if names look wrong, save it as UTF-8"
-        return data.decode("cp1252", errors="replace").encode(), [remark]
+        return data.decode("cp1252", errors="replace").encode(), [latin_remark(where)]
     return data, []
+
+
+def encoding_of(path: Path) -> str:
+    """The encoding of a large text file, as `as_utf8` has it, read piece by piece: utf-8, utf-16 or cp1252."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with path.open("rb") as file:
+        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return "utf-16"
+        file.seek(0)
+        try:
+            while piece := file.read(BLOCK_BYTES):
+                decoder.decode(piece)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return "cp1252"
+    return "utf-8"
+
+
+def latin_remark(where: str) -> str:
+    """What to say of a file that is not UTF-8."""
+    return f"{where} is not UTF-8 and was read as Latin-1; if names look wrong, save it as UTF-8"
 
 
 def read_head(text: bytes, where: str, columns: Columns) -> Head:

@@ -136,10 +136,19 @@ def read_head(text: bytes, where: str, columns: Columns) -> Head:
         raise DataError(f"{where} is empty; its first line must name the columns")
     names = _distinct(where, header if extra else [name.strip() for name in header])
     if len(names) == 1 and columns.sep is None and not extra:
-        meant = max("|: ", key=names[0].count)
-        which = f"sep={meant!r} (--sep {meant!r})" if meant in names[0] else "sep=... (--sep)"
-        raise DataError(f"{where} has a single column, {names[0][:100]!r}; say what separates the columns with {which}")
+        raise _single_column(where, names[0], [sep.join(row) for row in rows[:_SAMPLE_LINES] if row])
     return Head(extra, sep, names, rows, skip)
+
+
+def _single_column(where: str, name: str, rows: list[str]) -> DataError:
+    """The error for a first line in which nothing separates columns: another separator, or a title."""
+    likely = max("|: ", key=name.count)
+    separates = likely in name and all(row.count(likely) == name.count(likely) for row in rows)
+    if not separates and any(mark in row for row in rows for mark in ",;\t"):
+        told = f"the first line, {name[:100]!r}, does not name the columns; remove a title above them"
+        return DataError(f"{where}: {told}")
+    which = f"sep={likely!r} (--sep {likely!r})" if separates else "sep=... (--sep)"
+    return DataError(f"{where} has a single column, {name[:100]!r}; say what separates the columns with {which}")
 
 
 def read_start(file: BinaryIO) -> bytes:

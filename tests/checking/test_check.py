@@ -210,3 +210,13 @@ def test_numbers_that_were_left_out_as_text_are_told(tmp_path: Path, cells, word
 def test_a_report_in_a_notebook_is_what_it_prints(tmp_path: Path):
     report = mipl.check(write(tmp_path / "x.csv", CLEAN))
     assert repr(report) == str(report) == report.verdict
+
+
+def test_of_several_files_all_that_cannot_be_read_are_told(tmp_path: Path):
+    write(tmp_path / "a.csv", CLEAN)
+    (tmp_path / "b.csv").write_text("")
+    (tmp_path / "c.csv").write_text("bag_id,candidates,width,width\nx,owl,1,2\n")
+    for source in (tmp_path, str(tmp_path / "*.csv"), [tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "c.csv"]):
+        first, second = mipl.check(source).problems
+        assert "b.csv is empty" in first.message
+        assert "c.csv has the column 'width' 2 times" in second.message

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -164,3 +167,20 @@ def test_labels_that_are_numbers_beside_names_are_told_of_where_they_are_used(ru
     assert f"the labels are numbers, and are taken for the positions of the sorted classes: {positions}\n" in told
     frame.assign(x=[1.0, 2.0, 3.0, 1.5], label=["owl", "tit", "wren", "owl"]).to_parquet(tmp_path / "x.parquet")
     assert "numbers" not in run(*words, "x.parquet", "-m", "PL-kNN", "-p", "n_neighbors=1").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("mipl resolve x.csv --method PL-", ["PL-kNN", "PL-AGGD"]),
+        ("mipl fit x.csv --missing d", ["drop"]),
+        ("mipl re", ["resolve"]),
+        ("mipl explain --instance-", ["--instance-id"]),
+    ],
+)
+def test_the_shell_completes_commands_options_and_their_values(words, expected):
+    asked = {"_MIPL_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    done = subprocess.run(
+        [sys.executable, "-m", "mipl"], env={**os.environ, **asked}, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == expected

@@ -99,3 +99,16 @@ def test_lines_of_another_kind_further_down_are_an_error_of_ours(tmp_path: Path,
     path.write_text("".join(json.dumps({**line, "candidates": ["a"]}) + "\n" for line in lines))
     with pytest.raises(DataError):
         list(read_chunks([path], Columns(), ["a", "b"], 2))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
+def test_text_of_any_encoding_comes_in_chunks(tmp_path, encoding):
+    path = tmp_path / "x.csv"
+    rows = "".join(f"Käuzchen {i};Grünfink|Star;{i},5\n" for i in range(9))
+    path.write_text("sep=;\nbag_id;candidates;Länge\n" + rows, encoding=encoding)
+    parts = list(read_chunks([path], Columns(), instances=2))
+    assert len(parts) > 3
+    assert [name for part in parts for name in part.dataset.bag_ids.tolist()] == [f"Käuzchen {i}" for i in range(9)]
+    assert [x for part in parts for x in part.dataset.bags.instances[:, 0].tolist()] == [i + 0.5 for i in range(9)]
+    assert parts[0].dataset.bags.feature_names == ("Länge",)
+    assert any("Latin-1" in remark for remark in parts[0].remarks) == (encoding == "cp1252")

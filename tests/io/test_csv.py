@@ -147,3 +147,11 @@ def test_a_separator_that_is_not_detected_is_suggested(tmp_path, sep):
         mipl.load(path)
     assert f"--sep {sep!r}" in str(told.value)
     assert len(mipl.load(path, sep=sep, candidates_sep=",")) == 2
+
+
+@pytest.mark.parametrize("sep", [",", ";", "\t"])
+def test_a_title_above_the_columns_is_told(tmp_path, sep):
+    path = tmp_path / "x.csv"
+    path.write_text("My birds of 2024\n\n" + "bag_id|candidates|x\na|owl|1\nb|wren|2\n".replace("|", sep))
+    with pytest.raises(DataError, match=r"the first line, 'My birds of 2024', does not name the columns"):
+        mipl.load(path)

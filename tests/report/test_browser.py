@@ -6,6 +6,7 @@ import csv
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -299,3 +300,19 @@ def test_long_names_do_not_stretch_the_cards(browser, tmp_path):
         browser.open(made_up(60, q=6, **changes).report(tmp_path / "page.html"))
         heights.append(browser.driver.execute_script(cards))
     assert max(heights[1]) < 2000
+
+
+def test_counts_above_the_columns_of_the_histogram_have_room(browser, tmp_path):
+    found = made_up(20_000, q=12, size=1, shape=(1,), candidates=None, instance_probabilities=None)
+    browser.open(found.report(tmp_path / "page.html"))
+    boxes = browser.driver.execute_script(
+        "return [...document.querySelectorAll('.column .number')].filter(e => e.textContent).map(e => {"
+        " const range = document.createRange(); range.selectNodeContents(e); const box = range.getBoundingClientRect();"
+        " return [box.left, box.right, box.top, box.height]; })"
+    )
+    top = browser.driver.execute_script(
+        "return document.querySelector('#mipl-certainty').getBoundingClientRect().bottom"
+    )
+    boxes.sort()
+    assert all(first[1] <= second[0] for first, second in pairwise(boxes))
+    assert all(box[2] >= top and box[3] < 20 for box in boxes)

@@ -17,7 +17,7 @@ from mipl.io import frames
 from mipl.io.columns import Columns
 from mipl.io.problems import Problem
 from mipl.io.raw import RawBags
-from mipl.io.sources import expand, read_joined
+from mipl.io.sources import expand, read_joined, read_raw
 from mipl.loading import check_source, load_with_ids, with_background
 
 __all__ = ["Report", "check"]
@@ -104,7 +104,8 @@ def check(source: Any, **options: Any) -> Report:
     try:
         raw = _raw(source, columns, images, options)
     except MIPLError as error:
-        return Report((Problem("unreadable", "error", "", str(error)),), {})
+        told = dict.fromkeys([str(error), *_unreadable_alone(source, columns, images)])
+        return Report(tuple(Problem("unreadable", "error", "", text) for text in told), {})
     return check_raw(raw, columns, unlabelled, background)
 
 
@@ -137,6 +138,23 @@ def _raw(source: Any, columns: Columns, images: dict[str, Any], options: dict[st
     for each in sources:
         check_source(each)
     return read_joined(expand(sources), columns, **images)
+
+
+def _unreadable_alone(source: Any, columns: Columns, images: dict[str, Any]) -> list[str]:
+    """What is wrong with each of several files that cannot be read, not with the first of them alone."""
+    if isinstance(source, MIPLDataset) or is_table(source):
+        return []
+    try:
+        files = expand([source] if isinstance(source, str | Path) else list(source))
+    except MIPLError:
+        return []
+    errors = []
+    for file in files if len(files) > 1 else []:
+        try:
+            read_raw(file, columns, **{name: value for name, value in images.items() if name != "table"})
+        except MIPLError as error:
+            errors.append(str(error))
+    return errors
 
 
 def _summary(raw: RawBags) -> dict[str, Any]:

@@ -19,7 +19,17 @@ __all__ = ["DEFAULT_METHOD", "MethodOption", "ParamOption", "fit_method"]
 
 DEFAULT_METHOD = "BagGP"
 
-MethodOption = Annotated[str, typer.Option("--method", "-m", help="Name of a method; 'mipl methods' lists them.")]
+
+def _method_names(incomplete: str) -> list[str]:
+    from mipl.registry import methods
+
+    return [name for name in methods() if name.startswith(incomplete)]
+
+
+MethodOption = Annotated[
+    str,
+    typer.Option("--method", "-m", help="Name of a method; 'mipl methods' lists them.", autocompletion=_method_names),
+]
 ParamOption = Annotated[
     list[str] | None,
     typer.Option(

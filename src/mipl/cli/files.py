@@ -64,6 +64,7 @@ _OPTIONS: dict[str, Any] = {
         "--missing",
         "Missing values: drop (leave out the instance) or mean (of the column). Default: an error.",
         metavar="drop|mean",
+        autocompletion=lambda incomplete: [word for word in ("drop", "mean") if word.startswith(incomplete)],
     ),
     "candidates_sep": _option(str, "--candidates-sep", "Separator of the labels in a candidates cell."),
     "verify": _option(

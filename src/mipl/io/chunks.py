@@ -130,8 +130,10 @@ def _chunks(
 ) -> Iterator[Loaded]:
     suffix, compression = file_format(file)
     if suffix in _TEXT and not compression and file.is_file():
-        tables, extra, options = open_text(file, columns, instances or _lines_of(file))
-        yield from _loaded(file, tables, columns, unlabelled, extra, **options)
+        text = open_text(file, columns, instances or _lines_of(file))
+        parts = _loaded(file, text.tables, columns, unlabelled, text.extra, text.top, text=True, decimal=text.decimal)
+        for i, part in enumerate(parts):
+            yield part._replace(remarks=(*part.remarks, *text.remarks)) if i == 0 else part
     elif suffix in _LINES and not compression and file.is_file():
         tables, extra = open_lines(file, instances or _lines_of(file), _CHUNK_BYTES // _JSON_FACTOR, columns.verify)
         yield from _loaded(file, tables, columns, unlabelled, extra)

@@ -18,6 +18,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -34,10 +35,21 @@ from mipl.io.labels import as_numbers
 from mipl.io.raw import RawBags
 from mipl.io.seals import check_rest, crc32_of
 from mipl.io.tabular import from_table
-from mipl.io.text_layout import BLOCK_BYTES, MARK, Head, as_utf8, decimal_mark, find_lines, read_head, read_start
+from mipl.io.text_layout import (
+    BLOCK_BYTES,
+    MARK,
+    Head,
+    as_utf8,
+    decimal_mark,
+    encoding_of,
+    find_lines,
+    latin_remark,
+    read_head,
+    read_start,
+)
 from mipl.votes import join_votes, split_vote
 
-__all__ = ["open_text", "read", "read_rows", "write"]
+__all__ = ["OpenText", "open_text", "read", "read_rows", "write"]
 
 _LEAST_BLOCK = 1 << 20  #: bytes of a file that are parsed at once, at least
 _LONGEST_CELL = 131_072  #: what Python's reader takes; another limit would be one of the whole process
@@ -154,44 +166,50 @@ def _read_table(
     return pyarrow.csv.read_csv(pa.BufferReader(text), **options), skipped
 
 
-def open_text(path: Path, columns: Columns, rows: int) -> tuple[Iterator[pa.Table], dict[str, Any], dict[str, Any]]:
+@dataclass(frozen=True)
+class OpenText:
+    """A large text file that is read piece by piece."""
+
+    tables: Iterator[pa.Table]  #: its rows; a cell that is no number where the first ones are numbers is an error
+    extra: dict[str, Any]  #: the metadata of mipl
+    decimal: str
+    top: int | None  #: the line of the first row; None where rows may be of several lines, so that they are not counted
+    remarks: list[str]
+
+
+def open_text(path: Path, columns: Columns, rows: int) -> OpenText:
     """Open a large file to read it piece by piece.
 
     Parameters
     ----------
     path : Path
-        The file, in UTF-8 and not compressed.
+        The file, not compressed.
     columns : Columns
         What the user says about the columns.
     rows : int
         About how many rows a piece has.
-
-    Returns
-    -------
-    tables : iterator of pyarrow.Table
-        The rows of the file; a cell that is no number where the first ones are numbers is an error.
-    extra : dict
-        The metadata of mipl.
-    options : dict
-        The arguments `text` and `decimal` of `mipl.io.tabular.from_table`, and `top`, the line of the first row; None
-        where rows may be of several lines, so that they are not counted.
     """
     where = str(path)
+    encoding = encoding_of(path)
     with path.open("rb") as file:
         start = read_start(file) + file.read(8)  # a line that is cut off is left out
-    mark = len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0
-    head = read_head(start[mark:], where, columns)
+    if encoding == "utf-8":
+        text = start.removeprefix(codecs.BOM_UTF8)
+    else:
+        text = start.decode(encoding, errors="replace").encode()
+    head = read_head(text, where, columns)
     if head.extra and columns.verify:
         with path.open("rb") as file:
             _check_rows(file, head.extra, where)
     decimal = columns.decimal or ("." if head.extra else decimal_mark(head.sample))
     kinds = _kinds(where, head, decimal, columns)
-    quoted = b'"' in start
+    quoted = b'"' in text
     row_bytes = max(1, len(start) // max(1, start.count(b"\n")))
 
     def tables() -> Iterator[pa.Table]:
         try:
-            options = _options(head, decimal, kinds, quoted=quoted, block=max(_LEAST_BLOCK, rows * row_bytes))
+            block = max(_LEAST_BLOCK, rows * row_bytes)
+            options = _options(head, decimal, kinds, quoted=quoted, block=block, encoding=encoding)
             with path.open("rb") as file, pyarrow.csv.open_csv(file, **options) as reader:
                 for batch in reader:
                     for i in range(0, batch.num_rows, rows):
@@ -199,8 +217,8 @@ def open_text(path: Path, columns: Columns, rows: int) -> tuple[Iterator[pa.Tabl
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise DataError(f"{where}: {_told(error)}; 'mipl check' names the place") from error
 
-    top = None if quoted else head.skip + 1
-    return tables(), head.extra, {"top": top, "text": True, "decimal": decimal}
+    remarks = [latin_remark(where)] if encoding == "cp1252" else []
+    return OpenText(tables(), head.extra, decimal, None if quoted else head.skip + 1, remarks)
 
 
 def _told(error: BaseException) -> str:
@@ -283,6 +301,7 @@ def _options(
     odd_row: Callable[[pyarrow.csv.InvalidRow], str] | None = None,
     quoted: bool = False,
     block: int = BLOCK_BYTES,
+    encoding: str = "utf-8",
 ) -> dict[str, Any]:
     """Arguments of Arrow's readers of text.
 
@@ -300,11 +319,13 @@ def _options(
         Whether cells may hold line ends, in quotes.
     block : int, default=BLOCK_BYTES
         Bytes that are parsed at once.
+    encoding : str, default="utf-8"
+        That of the text.
     """
     return {
         # One thread: only then does an error say which row is at fault.
         "read_options": pyarrow.csv.ReadOptions(
-            use_threads=False, skip_rows=head.skip, column_names=head.names, block_size=block
+            use_threads=False, skip_rows=head.skip, column_names=head.names, block_size=block, encoding=encoding
         ),
         "parse_options": pyarrow.csv.ParseOptions(
             delimiter=head.sep, newlines_in_values=quoted, invalid_row_handler=odd_row

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -19,7 +20,18 @@ from mipl.io.columns import Columns, has_role_name
 from mipl.io.metadata import read_metadata
 from mipl.io.problems import Problem
 
-__all__ = ["BLOCK_BYTES", "MARK", "Head", "as_utf8", "decimal_mark", "find_lines", "read_head", "read_start"]
+__all__ = [
+    "BLOCK_BYTES",
+    "MARK",
+    "Head",
+    "as_utf8",
+    "decimal_mark",
+    "encoding_of",
+    "find_lines",
+    "latin_remark",
+    "read_head",
+    "read_start",
+]
 
 MARK = "# mipl "  #: how a first line of mipl begins
 BLOCK_BYTES = 16 << 20
@@ -55,9 +67,29 @@ def as_utf8(data: bytes, where: str) -> tuple[bytes, list[str]]:
     try:
         data.decode()
     except UnicodeDecodeError:
-        remark = f"{where} is not UTF-8 and was read as Latin-1; if names look wrong, save it as UTF-8"
-        return data.decode("cp1252", errors="replace").encode(), [remark]
+        return data.decode("cp1252", errors="replace").encode(), [latin_remark(where)]
     return data, []
+
+
+def encoding_of(path: Path) -> str:
+    """The encoding of a large text file, as `as_utf8` has it, read piece by piece: utf-8, utf-16 or cp1252."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with path.open("rb") as file:
+        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return "utf-16"
+        file.seek(0)
+        try:
+            while piece := file.read(BLOCK_BYTES):
+                decoder.decode(piece)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return "cp1252"
+    return "utf-8"
+
+
+def latin_remark(where: str) -> str:
+    """What to say of a file that is not UTF-8."""
+    return f"{where} is not UTF-8 and was read as Latin-1; if names look wrong, save it as UTF-8"
 
 
 def read_head(text: bytes, where: str, columns: Columns) -> Head:
@@ -104,10 +136,19 @@ def read_head(text: bytes, where: str, columns: Columns) -> Head:
         raise DataError(f"{where} is empty; its first line must name the columns")
     names = _distinct(where, header if extra else [name.strip() for name in header])
     if len(names) == 1 and columns.sep is None and not extra:
-        meant = max("|: ", key=names[0].count)
-        which = f"sep={meant!r} (--sep {meant!r})" if meant in names[0] else "sep=... (--sep)"
-        raise DataError(f"{where} has a single column, {names[0][:100]!r}; say what separates the columns with {which}")
+        raise _single_column(where, names[0], [sep.join(row) for row in rows[:_SAMPLE_LINES] if row])
     return Head(extra, sep, names, rows, skip)
+
+
+def _single_column(where: str, name: str, rows: list[str]) -> DataError:
+    """The error for a first line in which nothing separates columns: another separator, or a title."""
+    likely = max("|: ", key=name.count)
+    separates = likely in name and all(row.count(likely) == name.count(likely) for row in rows)
+    if not separates and any(mark in row for row in rows for mark in ",;\t"):
+        told = f"the first line, {name[:100]!r}, does not name the columns; remove a title above them"
+        return DataError(f"{where}: {told}")
+    which = f"sep={likely!r} (--sep {likely!r})" if separates else "sep=... (--sep)"
+    return DataError(f"{where} has a single column, {name[:100]!r}; say what separates the columns with {which}")
 
 
 def read_start(file: BinaryIO) -> bytes:

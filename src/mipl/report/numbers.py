@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["percent"]
+__all__ = ["percent", "short_count"]
 
 
 def percent(share: float) -> str:
@@ -16,3 +16,17 @@ def percent(share: float) -> str:
     if 0 < share < 0.0005:
         return "under\u00a00.1\u00a0%"
     return f"{100 * share:.1f}".removesuffix(".0") + "\u00a0%"
+
+
+def short_count(number: int) -> str:
+    """A count in at most five characters, for places where there is no room for more.
+
+    >>> [short_count(number) for number in (12, 9_999, 12_345, 99_960, 1_234_567, 123_456_789)]
+    ['12', '9,999', '12.3k', '100k', '1.2M', '123M']
+    """
+    for unit, one in (("k", 1e3), ("M", 1e6), ("G", 1e9)):
+        if number < 10_000:
+            return f"{number:,}"
+        if round(number / one, 1) < 1000:
+            return f"{number / one:.1f}".removesuffix(".0")[:4].removesuffix(".") + unit
+    return f"{number:.0e}"

@@ -21,7 +21,7 @@ from mipl.report.certainty import DOUBTFUL, SURE, calibration_error, histogram, 
 from mipl.report.confusion import confused_pairs
 from mipl.report.evidence import evidence_of
 from mipl.report.glance import at_a_glance
-from mipl.report.numbers import percent
+from mipl.report.numbers import percent, short_count
 from mipl.report.provenance import provenance
 from mipl.report.shares import class_shares
 from mipl.report.verdict import verdict_of
@@ -159,6 +159,7 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters["percent"] = percent
+    environment.filters["short"] = short_count
     environment.filters["share"] = lambda share: f"{100 * share:.1f}\u00a0%"
     environment.filters["count"] = lambda number: f"{number:,}"
     return environment.get_template("page.html.jinja")

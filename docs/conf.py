@@ -117,7 +117,9 @@ def link_elsewhere(app: Sphinx, env: Any, node: Any, content: nodes.TextElement)
 
 
 def leave_out_inherited(app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
-    """Leave out what classes inherit from other libraries: their pages describe it."""
+    """Leave out what classes inherit from other libraries, whose pages describe it, and the bare fields of tuples."""
+    if type(member).__name__ == "_tuplegetter":  # "Alias for field number 0"; the class says what it is
+        return True
     module = getattr(member, "__module__", None) or ""
     return True if module.split(".")[0] not in ("mipl", "") and not name.startswith("__") else None
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mipl.errors import DataError
 
-__all__ = ["as_array", "as_pandas", "is_sparse", "is_table", "is_tensor", "unwrapped"]
+__all__ = ["as_array", "as_pandas", "is_hugging_face", "is_sparse", "is_table", "is_tensor", "unwrapped"]
 
 #: A sparse matrix with more entries is refused: 8 GiB in single precision.
 _MOST_DENSE = 2**31
@@ -54,9 +54,15 @@ def is_tensor(value: Any) -> bool:
 
 
 def is_table(value: Any) -> bool:
-    """Whether a value is a table with named columns: a frame of pandas or polars, or a table of pyarrow."""
+    """Whether a value is a table with named columns: of pandas, polars, pyarrow or Hugging Face's `datasets`."""
     kind = type(value)  # asking a lazy frame itself for its columns would compute them
-    return kind.__module__.partition(".")[0] in ("pandas", "polars", "pyarrow") and hasattr(kind, "columns")
+    library = kind.__module__.partition(".")[0]
+    return (library in ("pandas", "polars", "pyarrow") and hasattr(kind, "columns")) or is_hugging_face(value)
+
+
+def is_hugging_face(value: Any) -> bool:
+    """Whether a value is a `Dataset` of Hugging Face's `datasets`; one that streams is none."""
+    return type(value).__module__.partition(".")[0] == "datasets" and hasattr(type(value), "with_format")
 
 
 def as_pandas(table: Any) -> Any:

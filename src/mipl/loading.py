@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -150,10 +151,12 @@ def load_with_ids(
     columns = columns or Columns()
     given = {name: value for name, value in (images or {}).items() if value is not None}
     if is_table(source):
+        columns = replace(columns, **{name: given.pop(name) for name in ("patch", "size") if name in given})
         if given or options:
             raise DataError(f"tables have no option {', '.join(map(repr, [*given, *options]))}; see mipl.load")
-        return frames.read(source, columns).load(columns.missing, unlabelled)
-    sources = [source] if isinstance(source, str | Path) else list(source)
+        loaded = frames.read(source, columns).load(columns.missing, unlabelled)
+        return loaded if background is None else loaded._replace(dataset=with_background(loaded.dataset, background))
+    sources = [source] if isinstance(source, str | Path) else list(source) if isinstance(source, Iterable) else [source]
     if not sources:
         raise DataError("no files to load")
     if len(sources) == 1 and isinstance(sources[0], str) and sources[0] in dataset_names():
@@ -200,6 +203,10 @@ def _build(name: str, options: dict[str, Any]) -> MIPLDataset:
 
 def check_source(source: str | Path) -> None:
     """Refuse what is neither a data set nor looks like a file that can be read."""
+    if not isinstance(source, str | Path):
+        raise DataError(
+            f"cannot load data from a {type(source).__name__}; pass the name of a data set, a file, several, or a table"
+        )
     path = Path(source)
     if str(source) == "-" or path.is_dir() or any(c in str(source) for c in "*?["):
         return

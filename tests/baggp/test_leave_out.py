@@ -48,3 +48,23 @@ def test_of_a_weighted_bag_one_copy_is_left_out_or_all_where_there_is_less(sizes
         rest[low:high] = max(weight[b] - 1, 0)
         coef = torch.linalg.solve(phi.T @ (rest * phi) + noise * eye, phi.T @ (rest * y))
         torch.testing.assert_close(left_out[low:high], phi[low:high] @ coef, atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("sizes", [[3, 1, 5, 5, 2, 4], [9, 2, 8, 1]])
+def test_where_a_share_of_the_other_bags_is_kept_leaving_a_bag_out_equals_a_refit_with_that_share(
+    sizes: list[int],
+) -> None:
+    block, noise, share = make_block(sizes), 0.3, 0.75
+    spectrum, vectors = torch.linalg.eigh(block.features.T @ block.features)
+    phi = block.features @ vectors
+    factors = leave_out_factors(block_of(phi, block.offsets), Ridge.of(share * spectrum, noise), share)
+    y = torch.randn(len(phi), 2, generator=generator(1), dtype=torch.float64)
+    eye = torch.eye(phi.shape[1], dtype=phi.dtype)
+    for low, high in zip(block.offsets[:-1], block.offsets[1:], strict=True):
+        kept = torch.full((len(phi), 1), share, dtype=phi.dtype)
+        kept[low:high] = 1
+        fitted = phi @ torch.linalg.solve(phi.T @ (kept * phi) + noise * eye, phi.T @ (kept * y))
+        kept[low:high] = 0
+        coef = torch.linalg.solve(phi.T @ (kept * phi) + noise * eye, phi.T @ (kept * y))
+        left_out = factors.predict(phi, y, fitted)[low:high]
+        torch.testing.assert_close(left_out, phi[low:high] @ coef, atol=1e-10, rtol=0)

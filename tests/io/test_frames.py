@@ -146,3 +146,35 @@ def test_columns_and_lists_of_frames_of_polars_go_into_a_method():
     same.fit(ds.bags, ds.candidates, sample_weight=weight)
     np.testing.assert_array_equal(model.predict_proba(ds.bags), same.predict_proba(ds.bags))
     assert model.score(ds.bags, polars.Series(ds.labels)) == same.score(ds.bags, ds.labels)
+
+
+def test_a_data_set_of_hugging_face_is_read_as_it_is(tmp_path):
+    datasets = pytest.importorskip("datasets", reason="needs Hugging Face's datasets")
+    names = ["cat", "dog", "owl"]
+    label = datasets.ClassLabel(names=names)
+    features = datasets.Features(
+        {
+            "image": datasets.Value("string"),
+            "vector": datasets.Sequence(datasets.Value("float32"), length=2),
+            "tags": datasets.Sequence(label),
+        }
+    )
+    columns = {"image": ["a", "a", "b"], "vector": [[1, 2], [3, 4], [5, 6]], "tags": [[0, 1], [0, 1], [2]]}
+    data = datasets.Dataset.from_dict(columns, features=features)
+    ds = mipl.load(data, bag="image", candidates="tags")
+    assert ds.candidate_sets() == [["cat", "dog"], ["owl"]]
+    assert ds.bags.instances.tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert mipl.load(data.select([2]), bag="image", candidates="tags", unlabelled=names).bag_ids.tolist() == ["b"]
+    with pytest.raises(DataError, match="choose one part of it"):
+        mipl.load(datasets.DatasetDict({"train": data}), bag="image")
+
+
+def test_a_table_takes_a_background_class():
+    frame = pd.DataFrame({"bag_id": ["a", "b"], "candidates": ["owl|silence", "owl"], "x": [1.0, 2.0]})
+    assert mipl.load(frame, background="silence").background == "silence"
+
+
+@pytest.mark.parametrize("source", [3, {"a": 1}.items(), [object()]])
+def test_what_is_no_data_is_refused_in_our_words(source):
+    with pytest.raises(DataError, match="cannot load data from a"):
+        mipl.load(source)

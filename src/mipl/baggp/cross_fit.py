@@ -109,8 +109,9 @@ def regress_without_folds(
     worse than that to all bags that the latter would be trusted too little.
 
     The variance of the regression function is that of the fit to all bags. The Gram matrix of a part of the bags is not
-    diagonal as that of all bags is: the regression solves with it as it is; its diagonal weighs a bag's own vote, and
-    moderates the likelihood. With `joined` the blocks of each fit are joined first.
+    diagonal as that of all bags is: the regression solves with it as it is, but leaves a bag's own vote out by that of
+    all bags (`mipl.baggp.leave_out`); the likelihood takes its diagonal. With `joined` the blocks of each fit are
+    joined first.
     """
     order = np.argsort(data.blocks.bags)
     at_a_time = 1 if signal_variance == SIGNAL_VARIANCES[0] else 2
@@ -125,7 +126,7 @@ def regress_without_folds(
         if joined:
             kept = kept.joined()
         rows = torch.from_numpy(_positions(order, kept)).to(log_prior.device)
-        found = fit_bag_regression(kept, own, log_prior[rows], background, [signal_variance], watch)
+        found = fit_bag_regression(kept, own, log_prior[rows], background, [signal_variance], watch, data.spectrum)
         prior, candidates, inside = torch.zeros_like(log_prior), sets.clone(), torch.zeros_like(sets[:, 0])
         prior[rows], inside[rows] = found.posterior, True
         candidates[rows] = trusted_sets(log_prior[rows], sets[rows], found.posterior) > -torch.inf

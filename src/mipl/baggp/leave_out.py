@@ -12,6 +12,11 @@ costs memory and time as its features do, not as a matrix between all pairs of i
 A bag of weight w in the fit has its rows counted w times in y and in the curvature. Of a weight above one, one bag is
 left out and w - 1 stay, as of a bag that is given twice; of a smaller one all. With :math:`\min(w, 1)\, U_B U_B^\top`
 in the place of :math:`U_B U_B^\top` the formula is the same.
+
+Where the Gram matrix G of all bags is diagonal and a fit keeps only some of the bags, the matrix of the kept ones other
+than B is taken to be the same share s of :math:`G - G_B` for all B. With the noise :math:`\sigma^2` and
+:math:`K = \Phi_B (s G + \sigma^2 I)^{-1} \Phi_B^\top` the inverse above becomes :math:`(I - s K)^{-1} (I + (1 - s) K)`,
+which exists whatever the features are, and no feature has to be multiplied by a matrix.
 """
 
 from __future__ import annotations
@@ -65,8 +70,8 @@ class BagLeaveOut(NamedTuple):
         return targets - solved[:-1]
 
 
-def leave_out_factors(block: Block, ridge: Ridge) -> BagLeaveOut:
-    """The inverses of a block; the ridge is that of all blocks."""
+def leave_out_factors(block: Block, ridge: Ridge, share: float = 1.0) -> BagLeaveOut:
+    """The inverses of a block; the ridge is that of all blocks, or of the `share` of them that a fit keeps."""
     features, offsets = block.features, block.offsets
     n, rank = features.shape
     sizes = offsets.diff()
@@ -80,13 +85,16 @@ def leave_out_factors(block: Block, ridge: Ridge) -> BagLeaveOut:
         U *= inside[:, :, None] if root is None else inside[:, :, None] * root[bags, None, None]
         one = torch.eye(size, dtype=torch.float64, device=features.device)
         # Padding rows of U are zero, so their rows of the matrix are those of the identity.
-        inverse = torch.cholesky_inverse(torch.linalg.cholesky(one - torch.bmm(U, U.mT).double()))
+        K = torch.bmm(U, U.mT).double()
+        inverse = torch.cholesky_inverse(torch.linalg.cholesky(one - share * K))
+        if share != 1:
+            inverse = torch.bmm(inverse, one + (1 - share) * K)
         result.batches.append(_Batch(rows, inverse.to(features.dtype)))
     for bag in torch.nonzero(sizes > rank).flatten().tolist():
         span = slice(int(offsets[bag]), int(offsets[bag + 1]))
         own = symmetric(*upper_gram(block._replace(features=features[span], weight=None)))
-        share = 1.0 if block.weight is None else min(float(block.weight[bag]), 1.0)
-        inverse = share * torch.cholesky_inverse(torch.linalg.cholesky(ridge.matrix() - share * own))
+        counted = 1.0 if block.weight is None else min(float(block.weight[bag]), 1.0)
+        inverse = counted * torch.cholesky_inverse(torch.linalg.cholesky(ridge.matrix() - share * counted * own))
         result.long.append(_Long(span, inverse))
     return result
 

@@ -77,13 +77,15 @@ def fit_bag_regression(
     background: Tensor | None = None,
     variances: Sequence[float] = SIGNAL_VARIANCES,
     progress: Phases = SILENT,
+    all_bags: Tensor | None = None,
 ) -> BagRegression:
     """Fit to blocks with this Gram matrix, (R, R) or its diagonal (R,), and to what is known of labels (m, q).
 
     The best of the `variances` is taken. These are in ascending order; a larger one must be clearly better than those
-    before it.
+    before it. `all_bags` is the diagonal (R,) of the Gram matrix of more bags, which is diagonal: a bag's own vote is
+    then left out as `mipl.baggp.leave_out` says for a part of them, at a fraction of the time.
     """
-    best, *others = (_fit(blocks, gram, log_prior, background, variance, progress) for variance in variances)
+    best, *others = (_fit(blocks, gram, log_prior, background, variance, progress, all_bags) for variance in variances)
     for other in others:
         gain = _best_tempered(other, log_prior, blocks.weight) - _best_tempered(best, log_prior, blocks.weight)
         mean, error = mean_and_error(gain, blocks.weight)
@@ -105,6 +107,7 @@ def _fit(
     background: Tensor | None,
     signal_variance: float,
     progress: Phases,
+    all_bags: Tensor | None,
 ) -> BagRegression:
     """Fit at one variance of the regression function."""
     weight, sizes = blocks.weight, blocks.cat(_sizes, blocks.features).double()
@@ -116,10 +119,12 @@ def _fit(
     share = share / share.sum()
 
     def leave_out(noise: float) -> tuple[Ridge, Column]:
-        # Of a Gram matrix that is nearly diagonal, as that of a part of the bags is, the diagonal tells well enough
-        # what a bag's own vote weighs; with the whole of it, factors would cost more than all rounds.
-        diagonal = gram if gram.ndim == 1 else gram.diagonal()
-        return Ridge.of(gram, noise), blocks.map(leave_out_factors, blocks.features, ridge=Ridge.of(diagonal, noise))
+        ridge = Ridge.of(gram, noise)
+        if all_bags is None:
+            return ridge, blocks.map(leave_out_factors, blocks.features, ridge=ridge)
+        share = float(gram.diagonal().sum() / all_bags.sum())
+        kept = Ridge.of(share * all_bags, noise)
+        return ridge, blocks.map(leave_out_factors, blocks.features, ridge=kept, share=share)
 
     def regress(targets: Tensor, ridge: Ridge, factors: Column) -> tuple[Tensor, Column]:
         """Coefficients (R, q) for targets (m, q), and leave-one-bag-out scores (n_b, q)."""

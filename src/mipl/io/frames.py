@@ -1,4 +1,4 @@
-"""Tables in memory, of pandas, polars or pyarrow, read as files are: nested or long, columns by name or found."""
+"""Tables in memory, of pandas, polars, pyarrow or Hugging Face's `datasets`, read as files are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mipl.arrays import as_pandas
+from mipl.arrays import as_pandas, is_hugging_face
+from mipl.errors import DataError
 from mipl.io.columns import Columns
 from mipl.io.raw import RawBags
 from mipl.io.tabular import from_table, metadata
@@ -23,7 +24,7 @@ def read(frame: Any, columns: Columns) -> RawBags:
 
     Parameters
     ----------
-    frame : pandas or polars DataFrame, or pyarrow Table
+    frame : pandas or polars DataFrame, pyarrow Table, or Dataset of Hugging Face's `datasets`
         One row per instance or one row per bag. The index of a pandas frame is a column where it has a name.
     columns : Columns
         What the user says about the columns.
@@ -39,6 +40,11 @@ def read(frame: Any, columns: Columns) -> RawBags:
 def _arrow(frame: Any) -> pa.Table:
     if isinstance(frame, pa.Table):
         return frame
+    if is_hugging_face(frame):
+        if not hasattr(frame, "features") or not hasattr(frame, "num_rows"):
+            raise DataError(f"a {type(frame).__name__} is no table; choose one part of it, such as dataset['train']")
+        # Its names of classes are in the metadata of the schema.
+        return frame.with_format("arrow")[:].replace_schema_metadata(frame.features.arrow_schema.metadata)
     if hasattr(frame, "to_arrow"):
         return frame.to_arrow()
     frame = as_pandas(frame)

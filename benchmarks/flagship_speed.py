@@ -6,6 +6,8 @@
     python benchmarks/flagship_speed.py start          seconds until mipl.BagGP can be used, and what they consist of;
                                                        seconds of `mipl resolve` on a CSV file of 100 bags
     python benchmarks/flagship_speed.py growth         10k to 300k synthetic instances; --largest 1000000 for more
+    python benchmarks/flagship_speed.py accuracy       what fits to development splits are worth, to be compared
+                                                       with another commit (--seeds 100 101 ...)
     python benchmarks/flagship_speed.py predict        rate of prediction against that of its matrix products
 
 `fit` needs the raw data (MIPL_DATA). Threads are the caller's choice (OMP_NUM_THREADS).
@@ -32,6 +34,7 @@ import mipl
 from mipl.baggp import cross_fit, estimator, learning
 from mipl.bags import Bags
 from mipl.datasets.synthetic import make_bags
+from mipl.scoring import calibration_error, log_loss
 
 STEPS = 500  # of the released training loop
 #: What a fit calls, by the module that calls it, and the phase that it belongs to.
@@ -47,6 +50,8 @@ PHASES = (
     (learning, "fit_stacking", "stacking"),
 )
 DATA = ["digits", "mnist", "sival", "birdsong", "newsgroups"]
+#: False labels per bag where accuracy is compared.
+FALSE_LABELS = {"digits": 1, "mnist": 3, "sival": 1, "birdsong": 1, "newsgroups": 2}
 
 
 def best_seconds(call: Callable[[], object], repeats: int = 3) -> float:
@@ -198,6 +203,27 @@ def _import_seconds(code: str) -> float:
     return min(map(float, times))
 
 
+def accuracy(names: list[str], seeds: list[int]) -> None:
+    """Means over splits: of new bags, and of the posterior of training bags."""
+    rows = []
+    for name in names:
+        found = [_worth(name, seed) for seed in seeds]
+        rows.append([name, FALSE_LABELS[name], len(seeds), *np.mean(found, axis=0).tolist()])
+        print(*rows[-1], flush=True)
+    both = [f"{prefix}{figure}" for prefix in ("", "resolved ") for figure in ("accuracy", "ECE", "log loss")]
+    print_table("Development splits", ["data", "r", "splits", "CPU s", *both], rows)
+
+
+def _worth(name: str, seed: int) -> list[float]:
+    train, test = mipl.load(name, r=FALSE_LABELS[name], seed=seed).split(0.7, seed=seed)
+    model = mipl.BagGP()
+    found = [cpu_seconds(lambda: model.fit(train))]
+    for labels, proba in ((test.labels, model.predict_proba(test.bags)), (train.labels, model.posterior_)):
+        right = float(np.mean(proba.argmax(axis=1) == labels))
+        found += [right, calibration_error(labels, proba), log_loss(labels, proba)]
+    return found
+
+
 def growth(largest: int) -> None:
     rows, last = [], None
     for n in (10_000, 30_000, 100_000, 300_000, 1_000_000):
@@ -240,6 +266,9 @@ def main() -> None:
     commands.add_parser("cores").add_argument("datasets", nargs="*", default=DATA[1:])
     commands.add_parser("start")
     commands.add_parser("growth").add_argument("--largest", type=int, default=300_000)
+    splits = commands.add_parser("accuracy")
+    splits.add_argument("datasets", nargs="*", default=DATA)
+    splits.add_argument("--seeds", type=int, nargs="+", default=[100, 101, 102])
     commands.add_parser("predict")
     args = parser.parse_args()
     if args.command == "fit":
@@ -248,6 +277,8 @@ def main() -> None:
         cores(args.datasets)
     elif args.command == "start":
         start()
+    elif args.command == "accuracy":
+        accuracy(args.datasets, args.seeds)
     elif args.command == "growth":
         growth(args.largest)
     else:

@@ -4,7 +4,7 @@ VENV   := .venv
 RUN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test slow hostile lint docs package image bench clean
+.PHONY: demo test slow hostile lint docs linkcheck package image bench clean
 
 demo: $(STAMP)  ## the main job on embedded data
 	$(RUN)/mipl demo
@@ -42,6 +42,9 @@ docs: $(VENV)/.docs  ## the site, in docs/_build/html; needs no network and allo
 	OMP_NUM_THREADS=1 $(RUN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html
 	$(RUN)/python .ci/site_links.py docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+linkcheck: $(VENV)/.docs  ## the addresses of other sites in the documentation; needs a network
+	$(RUN)/python -m sphinx -b linkcheck -D plot_gallery=0 -q docs docs/_build/linkcheck
 
 package: $(STAMP)  ## sdist and wheel in dist/, tried in an empty environment
 	rm -rf dist build

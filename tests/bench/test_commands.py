@@ -81,3 +81,9 @@ def test_the_commands_print_tables_figures_status_and_a_report(tmp_path, store, 
     store = tmp_path / "results" / "results.csv"
     mipl_bench("report", "made.toml")
     assert (tmp_path / "docs" / "results.md").read_text() == page
+    (tmp_path / "made.toml").write_text(re.sub('title = ".*"', r'title = "<b>\\u001b[2J"', TOML))
+    mipl_bench("report", "made.toml")
+    assert "## &lt;b>\\x1b[2J" in (tmp_path / "docs" / "results.md").read_text()
+    (tmp_path / "results" / "environment.json").write_text("[{}]")
+    with pytest.raises(DataError, match=r"environment\.json is damaged or not a list of the machines"):
+        mipl_bench("report", "made.toml")

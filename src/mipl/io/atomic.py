@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 import os
@@ -23,6 +24,8 @@ __all__ = ["atomic_path", "check_writable", "is_stream"]
 _LOG = logging.getLogger(__name__)
 #: Bytes of the target's name and of the machine's that stand in a temporary name, which has at most 255.
 _LONGEST_NAME, _LONGEST_NODE = 128, 64
+#: Errors of a disk without room, of a quota and of a limit of file sizes.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def check_writable(path: str | Path, suffixes: Collection[str] = ()) -> None:
@@ -77,11 +80,22 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     If the block or the program fails, `path` is left as it was. A symbolic link stays and the file that it points to is
     replaced; a file that is replaced keeps its permissions. A stream (`is_stream`) gets the bytes once they are all
     there. The temporary name does not end in the suffix of `path`, so tell the writer its format.
+
+    Raises
+    ------
+    DataError
+        The path cannot be written (`check_writable`), or there is no room.
     """
     target = Path(path)
     check_writable(target)
-    with _for_stream(target) if is_stream(target) else _beside(Path(os.path.realpath(target))) as temporary:
-        yield temporary
+    try:
+        with _for_stream(target) if is_stream(target) else _beside(Path(os.path.realpath(target))) as temporary:
+            yield temporary
+    except OSError as error:
+        if error.errno is None or error.errno not in _NO_ROOM:
+            raise
+        reason = os.strerror(error.errno)
+        raise DataError(f"cannot write {target}: {reason}; make room there, or choose another folder") from error
 
 
 @contextmanager

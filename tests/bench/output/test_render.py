@@ -3,6 +3,7 @@ import io
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 from bench_results import made
@@ -68,13 +69,14 @@ def test_a_line_of_text_sets_a_total_apart_and_nothing_else(rules, drawn):
 
 def test_names_of_methods_act_on_no_terminal_page_or_spreadsheet():
     names = ["=1+1", "\x1b[2J", "<script>", "two\nlines", r"\input{x}"]
-    table = Table("t", ["method", "@x"], [Row([Entry(name), Entry(-0.5)]) for name in names])
+    table = Table("t\x1b<b>", ["method", "@x"], [Row([Entry(name), Entry(-0.5)]) for name in names])
+    table = replace(table, legend="• \x9b2J<i>", notes=["not run: two\nlines <u>\x07"])
     rows = list(csv.reader(io.StringIO(render(table, "csv"))))
     assert rows[0] == ["method", "'@x"]
     assert rows[1] == ["'=1+1", "-0.500"]
     for form in ("text", "markdown", "latex", "csv"):
         shown = render(table, form)
-        assert "\x1b" not in shown
+        assert not {"\x1b", "\x9b", "\x07"} & set(shown)
         assert "two\nlines" not in shown
     assert "<" not in render(table, "markdown")
     assert r"\input" not in render(table, "latex")

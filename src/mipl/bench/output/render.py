@@ -12,7 +12,7 @@ from mipl.errors import ParameterError
 from mipl.io.spreadsheets import escaped_cell
 from mipl.visible_text import visible
 
-__all__ = ["FORMATS", "render"]
+__all__ = ["FORMATS", "plain_markdown", "render"]
 
 #: A verdict that could not be reached belongs to the figure, so it stands inside the bold print.
 _MARKERS = {"": "", "win": "•", "loss": "◦", "untested": "", "unconfirmed": "†"}
@@ -28,7 +28,14 @@ def render(table: Table, form: str) -> str:
     """Write a table in one of `FORMATS`."""
     if form not in FORMATS:
         raise ParameterError(f"unknown format {form!r}; use one of {', '.join(FORMATS)}")
-    return FORMATS[form](replace(table, header=[visible(name) for name in table.header]))
+    shown = replace(
+        table,
+        caption=visible(table.caption),
+        header=[visible(name) for name in table.header],
+        legend=visible(table.legend),
+        notes=[visible(note) for note in table.notes],
+    )
+    return FORMATS[form](shown)
 
 
 def _written(entry: Entry) -> str:
@@ -69,8 +76,8 @@ def _markdown(table: Table) -> str:
             else [cell(e) for e in row.entries]
         )
         lines.append("| " + " | ".join(cells) + " |")
-    notes = [f"{note}  " for note in _remarks(table, f"The best {table.best} is in bold.")]
-    return "\n".join([table.caption, "", *lines, "", *notes]).rstrip() + "\n"
+    notes = [f"{plain_markdown(note)}  " for note in _remarks(table, f"The best {table.best} is in bold.")]
+    return "\n".join([plain_markdown(table.caption), "", *lines, "", *notes]).rstrip() + "\n"
 
 
 def _latex(table: Table) -> str:
@@ -144,6 +151,11 @@ def _csv(table: Table) -> str:
             names = (isinstance(e.value, str) for e in row.entries)
             writer.writerow([escaped_cell(c) if is_name else c for c, is_name in zip(cells, names, strict=True)])
     return out.getvalue()
+
+
+def plain_markdown(line: str) -> str:
+    """A line of Markdown in which names are no tags of HTML and steer no terminal."""
+    return visible(line).replace("<", "&lt;")
 
 
 def _escaped_for_markdown(text: str) -> str:

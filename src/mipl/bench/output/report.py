@@ -10,7 +10,7 @@ from pathlib import Path
 from mipl.bench.analysis.results import Results
 from mipl.bench.output.figures import draw
 from mipl.bench.output.loss_tables import loss_tables
-from mipl.bench.output.render import render
+from mipl.bench.output.render import plain_markdown, render
 from mipl.bench.output.table import Table
 from mipl.bench.output.tables import accuracy_table, cost_table, scores_table, win_tie_loss_table
 from mipl.bench.store.csv_file import write_csv
@@ -19,6 +19,7 @@ from mipl.bench.store.transfer import is_csv, read_records
 from mipl.bench.suite.suite import Suite
 from mipl.errors import DataError
 from mipl.io.atomic import atomic_path
+from mipl.io.border import border
 
 __all__ = ["write_report"]
 
@@ -60,7 +61,7 @@ def write_report(suites: Sequence[Suite], store: str | Path, page: Path, folder:
         results = Results(suite, records)
         if not results.done:
             raise DataError(f"suite {suite.name}: no cell has finished, so there is nothing to report")
-        lines += [f"## {suite.title or suite.name}", "", *_coverage(results)]
+        lines += [plain_markdown(f"## {suite.title or suite.name}"), "", *map(plain_markdown, _coverage(results))]
         for table in _tables(results):
             lines += [render(table, "markdown")]
         for kind, alt in _figures(results).items():
@@ -93,12 +94,14 @@ def _environment(store: str | Path, folder: Path) -> list[str]:
             temporary.write_text(json.dumps(unique, indent=2) + "\n", encoding="utf-8")
     if not file.is_file():
         return []
-    environments = json.loads(file.read_text(encoding="utf-8"))
-    newest, processors = environments[-1], max(environment["processors"] for environment in environments)
-    versions = ", ".join(
-        f"{name} {newest[name]}" for name in ("python", "numpy", "scikit-learn", "torch") if name in newest
-    )
-    return [f"Run on at most {processors} processors ({newest['platform']}) with {versions}.", ""]
+    with border(str(file), "a list of the machines of runs"):
+        environments = json.loads(file.read_text(encoding="utf-8"))
+        newest, processors = environments[-1], max(environment["processors"] for environment in environments)
+        versions = ", ".join(
+            f"{name} {newest[name]}" for name in ("python", "numpy", "scikit-learn", "torch") if name in newest
+        )
+        told = f"Run on at most {processors} processors ({newest['platform']}) with {versions}."
+    return [plain_markdown(told), ""]
 
 
 def _coverage(results: Results) -> list[str]:

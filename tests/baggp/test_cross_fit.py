@@ -33,7 +33,8 @@ def test_held_out_evidence_is_that_of_a_fit_to_the_other_bags_alone() -> None:
     features = data.kernel_map(torch.tensor(others.bags.instances).double())
     gram = features.T @ features
     blocks = blocks_of(block_of(features, torch.tensor(others.bags.offsets)))
-    regression = fit_bag_regression(blocks, gram, known[~inside], variances=[SIGNAL_VARIANCES[1]])
+    of_large = {"variances": [SIGNAL_VARIANCES[1]], "bound": data.spectrum}
+    regression = fit_bag_regression(blocks, gram, known[~inside], **of_large)
     candidates = torch.tensor(others.candidates)
     (likelihood,) = fit_bag_likelihoods(blocks, [Problem(gram.diagonal(), regression.posterior, candidates)])
     left_out = ds[inside]

@@ -125,7 +125,7 @@ def regress_without_folds(
         if joined:
             kept = kept.joined()
         rows = torch.from_numpy(_positions(order, kept)).to(log_prior.device)
-        found = fit_bag_regression(kept, own, log_prior[rows], background, [signal_variance], watch)
+        found = fit_bag_regression(kept, own, log_prior[rows], background, [signal_variance], watch, data.spectrum)
         prior, candidates, inside = torch.zeros_like(log_prior), sets.clone(), torch.zeros_like(sets[:, 0])
         prior[rows], inside[rows] = found.posterior, True
         candidates[rows] = trusted_sets(log_prior[rows], sets[rows], found.posterior) > -torch.inf

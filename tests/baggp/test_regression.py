@@ -41,3 +41,15 @@ def test_the_stages_do_not_depend_on_how_bags_are_cut_into_blocks() -> None:
     assert len(data.blocks.parts) > 4
     torch.testing.assert_close(answers[0][0], answers[1][0], atol=1e-4, rtol=0)
     torch.testing.assert_close(answers[0][1], answers[1][1], atol=0.05, rtol=0)
+
+
+def test_a_gram_matrix_as_a_matrix_gives_the_answers_of_its_diagonal_from_the_first_round_on() -> None:
+    ds = make_bags(n_bags=40, n_classes=4, n_features=6, separation=3.0, r=2)
+    X = torch.tensor(ds.bags.instances).double()
+    kernel_map = principal_map(*kmeans_landmarks(X, 40, generator()), median_distance(X, generator()), rank=30)
+    data = low_rank_of(X, ds.bags.offsets, kernel_map)
+    known, spectrum = log_prior(ds.candidates), data.spectrum
+    expected = fit_bag_regression(data.blocks, spectrum, known, variances=[0.5]).log_evidence
+    for all_bags in (None, spectrum):
+        found = fit_bag_regression(data.blocks, torch.diag(spectrum), known, variances=[0.5], all_bags=all_bags)
+        torch.testing.assert_close(found.log_evidence, expected, atol=1e-6, rtol=1e-6)

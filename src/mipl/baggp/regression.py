@@ -133,13 +133,11 @@ def _fit(
         coef = ridge.solve(right)
         return coef, blocks.map(_leave_one_bag_out, blocks.features, factors, centred, coef=coef)
 
-    # The targets of the start have another variance, hence a noise of their own. Where the Gram matrix is not diagonal,
-    # factors for it would cost as much as all rounds, and the noise of the rounds does as well.
+    # The targets of the start have another variance, hence a noise of their own. With that of the rounds, which may be a
+    # tenth of it, fits to few bags with many false labels mistake classes for others.
     targets, rounds = _label_information(log_prior, weight), leave_out(noise)
-    start = rounds
-    if gram.ndim == 1:
-        target_variance = float((share @ targets.square() - (share @ targets).square()).mean())
-        start = leave_out(max(target_variance / signal_variance, noise))
+    target_variance = float((share @ targets.square() - (share @ targets).square()).mean())
+    start = leave_out(max(target_variance / signal_variance, noise))
 
     def bag_posterior(scores: Column, platt: PlattScaling) -> tuple[Tensor, Tensor, Tensor]:
         """Posterior and log evidence (m, q) of all bags, class offsets included, and these offsets (q,)."""

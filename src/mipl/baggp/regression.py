@@ -133,8 +133,8 @@ def _fit(
         coef = ridge.solve(right)
         return coef, blocks.map(_leave_one_bag_out, blocks.features, factors, centred, coef=coef)
 
-    # The targets of the start have another variance, hence a noise of their own. With that of the rounds, which may be a
-    # tenth of it, fits to few bags with many false labels mistake classes for others.
+    # The targets of the start have another variance, hence a noise of their own. With that of the rounds, which may be
+    # a tenth of it, fits to few bags with many false labels mistake classes for others.
     targets, rounds = _label_information(log_prior, weight), leave_out(noise)
     target_variance = float((share @ targets.square() - (share @ targets).square()).mean())
     start = leave_out(max(target_variance / signal_variance, noise))

@@ -19,6 +19,7 @@ from sklearn.svm import LinearSVC
 import mipl
 from mipl.errors import DataError, ParameterError
 from mipl.pll import CLPL, GMPLL, LSBCMM, PLAGGD, SURE, PLkNN, PLLClassifier
+from mipl.pll.neighbours import nearest_neighbours
 
 LEARNERS = [PLkNN, CLPL, LSBCMM, SURE, GMPLL, PLAGGD]
 rng = np.random.default_rng(0)
@@ -100,8 +101,15 @@ def test_with_one_candidate_it_is_as_accurate_as_the_matching_supervised_method(
 
 def test_pl_knn_votes_like_scikit_learn(digits):
     X, y, X_test, _ = digits
+    # Digits have ties, of which scikit-learn takes any.
+    X = X + 1e-4 * np.random.default_rng(0).normal(size=X.shape)
     theirs = SUPERVISED[PLkNN](X, y).__self__.predict_proba(X_test)
     np.testing.assert_allclose(PLkNN().fit(X, y).predict_proba(X_test), theirs, atol=1e-7)
+
+
+def test_of_neighbours_at_the_same_distance_the_first_are_taken():
+    ring = np.tile([[1.0, 0], [0, 1], [-1, 0], [0, -1]], (5, 1))
+    assert nearest_neighbours(ring, 3, np.zeros((1, 2))).tolist() == [[0, 1, 2]]
 
 
 def test_pl_knn_breaks_ties_by_its_seed_alone():

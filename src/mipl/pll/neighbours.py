@@ -36,7 +36,10 @@ def nearest_neighbours(train: Array, k: int, query: Array | None = None) -> NDAr
         distance = euclidean_distances(samples[rows], train, squared=True)
         if query is None:
             distance[np.arange(len(distance)), np.arange(rows.start, rows.start + len(distance))] = np.inf
-        found = np.argpartition(distance, k - 1, axis=1)[:, :k]
+        farthest = np.partition(distance, k - 1, axis=1)[:, k - 1 : k]
+        closer, level = distance < farthest, distance == farthest
+        taken = closer | (level & (level.cumsum(axis=1) <= k - closer.sum(axis=1, keepdims=True)))
+        found = np.nonzero(taken)[1].reshape(-1, k)
         order = np.lexsort((found, np.take_along_axis(distance, found, axis=1)))
         nearest[rows] = np.take_along_axis(found, order, axis=1)
     return nearest

@@ -41,9 +41,12 @@ class HeldOut(NamedTuple):
 def half_folds(n: int, supervision: Supervision, cross_fit: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """The half-folds (m,) of bags with n instances; all zero where there are too few bags or groups to fold.
 
-    There are two folds for very many instances, and no more than groups.
+    There are two folds for very many instances, and no more than groups. Where all bags are of one group, how far
+    others differ from it cannot be known; folds of its bags still tell how much the model knows of the group.
     """
     m, groups, weight = len(supervision), supervision.groups, supervision.sample_weight
+    if groups is not None and (groups == groups[0]).all():
+        groups = None
     count = m if weight is None else max(m, int(weight.sum()))
     n_groups = m if groups is None else len(np.unique(groups))
     wanted = min(cross_fit, 2) if n > TWO_FOLDS_INSTANCES else cross_fit

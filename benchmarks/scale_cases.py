@@ -135,13 +135,15 @@ def _fit(case: Case) -> Found:
 
 
 def _dask(case: Case) -> Found:
-    from scale_cluster import moved_per_step, one_process, usage, workers
+    from scale_cluster import moved_per_step, threads, usage, workers
 
-    with scanned(case.instances) as scan, one_process():  # the client too has one thread
+    # The client, for which workers wait, has as many threads as they are, so that all cases are given as many cores.
+    n_workers = 1 if case.where == "process" else int(case.where.split()[0])
+    with scanned(case.instances) as scan, threads(n_workers):
         if case.where == "process":
             found, fitted = _timed(lambda: model(case.landmarks).fit(scan))
             return found._replace(digest=_digest(fitted))
-        with workers(int(case.where.split()[0])) as client:
+        with workers(n_workers) as client:
             before, _ = usage(client)
             found, fitted = _timed(lambda: model(case.landmarks).fit(scan, client=client))
             after, resident = usage(client)

@@ -21,12 +21,12 @@ MALLOC = {"MALLOC_TRIM_THRESHOLD_": 2**30, "MALLOC_MMAP_THRESHOLD_": 2**25}
 
 
 @contextmanager
-def one_process() -> Iterator[None]:
-    """One thread, as a worker has."""
+def threads(n: int) -> Iterator[None]:
+    """So many threads for this process."""
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(n)
     try:
-        with threadpool_limits(1):
+        with threadpool_limits(n):
             yield
     finally:
         torch.set_num_threads(before)

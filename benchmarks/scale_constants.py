@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from scale_cases import BAG_SIZE, N_CLASSES, model, scanned
-from scale_cluster import label_prior, one_process, random_block, workers
+from scale_cluster import label_prior, random_block, threads, workers
 
 from mipl.baggp import estimator
 from mipl.baggp.blocks import Column
@@ -152,7 +152,7 @@ def measure_fit(scan: Any, n: int, n_landmarks: int) -> tuple[dict[str, Step], f
     for (owner, name), function in zip(readers, before, strict=True):
         setattr(owner, name, timed(name, function))
     try:
-        with one_process():
+        with threads(1):
             start = time.process_time()  # with one thread that is the time of a machine that does nothing else
             model(n_landmarks).fit(scan)
             seconds = time.process_time() - start
@@ -217,7 +217,7 @@ def _pass(rank: int, fits: int = 3, evaluations: int = 20) -> float:
     weights, bias = torch.zeros(fits, N_CLASSES + 1, rank).double(), torch.zeros(N_CLASSES + 1).double()
     ridge = Ridge.of(torch.full((rank,), 1e6).double(), 1.0)
     start = time.perf_counter()
-    with one_process():
+    with threads(1):
         leave_out_factors(block, ridge)
         for _ in range(evaluations):
             likelihood_statistics(block, prior, range(fits), weights, bias, log_kappa=1.0, hold_prior=False)
@@ -271,7 +271,7 @@ def _spread(rank: int, repeats: int = 40) -> float:
     features = torch.randn(8192, rank)
     weights = torch.randn(rank, N_CLASSES + 1)
     times = []
-    with one_process():
+    with threads(1):
         for _ in range(repeats):
             start = time.process_time()
             features @ weights

@@ -28,6 +28,7 @@ __all__ = [
     "gather",
     "large_graphs_untold",
     "map_on_cluster",
+    "n_threads",
     "same",
 ]
 
@@ -227,6 +228,12 @@ def _wait(
                 working = time.monotonic()
             elif time.monotonic() - working > WORKER_PATIENCE:
                 raise _no_worker(client, bool(workers), advice) from None
+
+
+def n_threads(client: Any) -> int:
+    """The threads of all workers of a cluster, one at least."""
+    with cluster_errors(client, _SMALLER_CHUNKS):
+        return max(1, sum(int(n) for n in client.nthreads().values()))
 
 
 def map_on_cluster(client: Any, function: Callable[[Any], Any], values: Sequence[Any]) -> list[Any]:

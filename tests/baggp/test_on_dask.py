@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import threading
 import time
@@ -178,6 +179,18 @@ def test_a_task_keeps_torch_to_one_thread_and_gives_the_threads_back(cluster: Cl
     cluster.client.run(torch.set_num_threads, 3)
     inside = place.fetch(place.map(lambda _: torch.get_num_threads(), [Column.of([[0], [0]])], {}))
     assert inside == [1, 1]
+
+
+def test_first_blocks_are_dealt_out_to_all_workers_though_one_of_them_holds_the_parameters(cluster: Cluster) -> None:
+    place, column = OnDask(cluster.client), Column.of([[0], [0]])
+
+    def where(_: int, given: torch.Tensor) -> tuple[int, float]:
+        time.sleep(0.2)  # long enough for the other one to be asked
+        return os.getpid(), float(given.sum())
+
+    found = place.fetch(place.map(where, [column], {"given": torch.ones(10**6)}))
+    assert len({process for process, _ in found}) == 2
+    assert [total for _, total in found] == [1e6, 1e6]
 
 
 def test_a_worker_that_cannot_allocate_is_an_error_that_says_what_to_lower(cluster: Cluster) -> None:

@@ -224,7 +224,7 @@ class BagGP(ClusterClassifier):
     def _place(self, training: Training) -> Local | OnDask:
         """The cluster, or this process, with a scratch file where the features are larger than memory may hold."""
         if self._client is not None:
-            return OnDask(self._client)
+            return OnDask(self._client, torch.get_num_threads())
         n_threads = 1 if training.n_instances < ONE_THREAD_INSTANCES else torch.get_num_threads()
         needed = 4 * self.rank * (training.n_instances + training.n_bags)
         budget = free_memory() / 2 if self.memory_budget is None else self.memory_budget

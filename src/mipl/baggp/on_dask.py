@@ -27,7 +27,7 @@ from torch import Tensor
 from mipl.baggp.blocks import Column, add_up, tree_sum
 from mipl.baggp.bundles import add_pieces, cut, groups, pieces, sum_pieces
 from mipl.baggp.constants import SUM_FAN_IN
-from mipl.clusters import check_versions, cluster_errors, gather, large_graphs_untold, same
+from mipl.clusters import check_versions, cluster_errors, gather, large_graphs_untold, n_threads, same
 from mipl.compute import limit_torch, use_one_thread
 
 __all__ = ["AT_CLIENT", "OnDask"]
@@ -50,13 +50,16 @@ class OnDask:
     ----------
     client : distributed.Client
         A client of the cluster, which stays open.
+    client_threads : int, default=1
+        For what is done in this process, of which the cluster waits for most.
     """
 
     in_place = False
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, client_threads: int = 1) -> None:
         _measure_tensors()
         self._client = client
+        self._pool = ThreadPoolExecutor(client_threads, initializer=use_one_thread) if client_threads > 1 else None
         self._fit = uuid.uuid4().hex[:12]
         self._steps = count()
         self._stopped = threading.Event()
@@ -71,6 +74,8 @@ class OnDask:
         """Leave nothing on the cluster, though this process may not have collected every column yet."""
         for future in list(self._futures):
             future.release()
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
 
     def stop(self) -> None:
         """Let the fit that runs in another thread end within a second."""
@@ -122,8 +127,8 @@ class OnDask:
         return Column.of([[function(run)] for run in runs])
 
     def each(self, function: Callable[[Any], Any], values: Iterable[Any]) -> Iterator[Any]:
-        """Results of a function of values in this process, one after the other."""
-        return map(function, values)
+        """Results of a function of values in this process, in order."""
+        return map(function, values) if self._pool is None else self._pool.map(function, values)
 
     def concurrently(self, tasks: Sequence[Callable[[OnDask], Any]]) -> list[Any]:
         """Results of independent tasks, two at a time, so that workers do not wait for the client between two steps."""
@@ -146,9 +151,7 @@ class OnDask:
         """The blocks of each task, as (start, stop): those of a bundle, or what each thread of the cluster gets."""
         remote = [column for column in entries if _are_remote(column)]
         if not remote:
-            with cluster_errors(self._client, _ADVICE):
-                threads = sum(int(n) for n in self._client.nthreads().values())
-            return cut([_weight(value) for value in entries[0]], lengths, threads)
+            return cut([_weight(value) for value in entries[0]], lengths, n_threads(self._client))
         keys = list(zip(*([ref.bundle.key for ref in column] for column in remote), strict=True))
         starts = [i for i in range(len(keys)) if i == 0 or keys[i] != keys[i - 1]]
         return list(pairwise([*starts, len(keys)]))
@@ -171,9 +174,26 @@ class OnDask:
         # Bags that are in memory here travel with the tasks, so that the scheduler can send them again.
         with cluster_errors(self._client, _ADVICE), large_graphs_untold():
             given = self._given(name, shared, n)
-            found = self._client.map(_run, [function] * n, at, counts, [given] * n, *columns, key=keys, pure=False)
+            tasks = list(zip([function] * n, at, counts, [given] * n, *columns, strict=True))
+            if any(_are_remote(column) for column in entries):  # a task runs where its blocks are
+                found = self._client.map(_run, *zip(*tasks, strict=True), key=keys, pure=False)
+            else:
+                found = self._dealt_out(tasks, keys)
         self._futures.update(found)
         return list(found)
+
+    def _dealt_out(self, tasks: Sequence[tuple[Any, ...]], keys: Sequence[Any]) -> list[Any]:
+        """Futures of tasks with nothing on the cluster yet, each preferably on the next thread of it.
+
+        Left to itself, the scheduler would send all of them to the worker that holds their parameters, and leave them
+        there as long as it does not know how long such tasks take.
+        """
+        threads = [worker for worker, n in self._client.nthreads().items() for _ in range(n)]
+        found = []
+        for i, (task, key) in enumerate(zip(tasks, keys, strict=True)):
+            where = {"workers": threads[i * len(threads) // len(tasks)], "allow_other_workers": True} if threads else {}
+            found.append(self._client.submit(_run, *task, key=key, pure=False, **where))
+        return found
 
     def _given(self, name: str, shared: dict[str, Any], n_tasks: int) -> Any:
         """Parameters as tasks get them: in words that the scheduler need not read, or a future that workers fetch."""

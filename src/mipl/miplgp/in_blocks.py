@@ -48,7 +48,7 @@ def place_for(settings: Settings, training: Training, client: Any, one_thread: i
     thread.
     """
     if client is not None:
-        return OnDask(client)
+        return OnDask(client, torch.get_num_threads())
     n_threads = 1 if training.n_instances <= one_thread else torch.get_num_threads()
     needed = 4.0 * settings.n_landmarks * training.n_instances
     return Local(n_threads, Scratch() if needed > settings.memory_budget else None)

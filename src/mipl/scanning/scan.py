@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mipl.bags import Bags
-from mipl.clusters import map_on_cluster
+from mipl.clusters import map_on_cluster, n_threads
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError, ParameterError
 from mipl.scanning.block import ScanBlock
@@ -195,8 +195,13 @@ class Scan(BagStream):
         return found
 
     def chunk_blocks(self) -> list[ScanBlock]:
-        """All bags in blocks of about the size of a chunk."""
-        return self.blocks(self._most(None, None))
+        """All bags in blocks of about the size of a chunk; on a cluster equally many for each thread, of equal size."""
+        most = self._most(None, None)
+        if self.client is not None and len(self):
+            threads = n_threads(self.client)
+            n_blocks = threads * math.ceil(self.n_instances / (most * threads))
+            most = math.ceil(self.n_instances / n_blocks + self.n_instances / len(self))
+        return self.blocks(most)
 
     def on(self, client: Any) -> Scan:
         """The same bags, whose chunks are read and worked on by the workers of a Dask cluster.

@@ -25,6 +25,7 @@ __all__ = [
     "cluster_errors",
     "completed",
     "connect",
+    "dealt_out",
     "gather",
     "large_graphs_untold",
     "map_on_cluster",
@@ -236,6 +237,33 @@ def n_threads(client: Any) -> int:
         return max(1, sum(int(n) for n in client.nthreads().values()))
 
 
+def dealt_out(
+    client: Any, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], keys: Sequence[Any]
+) -> list[Any]:
+    """Futures of calls, as many for each thread of a cluster, that need nothing that lies on one worker alone.
+
+    Left to itself, the scheduler would send all of them to the worker that holds what they share, and leave them there
+    as long as it does not know how long such tasks take.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of the cluster.
+    function : callable
+        What is called.
+    tasks : sequence of tuple
+        The arguments of each call.
+    keys : sequence
+        The names of the futures.
+    """
+    threads = [worker for worker, n in client.nthreads().items() for _ in range(n)]
+    found = []
+    for i, (task, key) in enumerate(zip(tasks, keys, strict=True)):
+        where = {"workers": threads[i * len(threads) // len(tasks)], "allow_other_workers": True} if threads else {}
+        found.append(client.submit(function, *task, key=key, pure=False, **where))
+    return found
+
+
 def map_on_cluster(client: Any, function: Callable[[Any], Any], values: Sequence[Any]) -> list[Any]:
     """What a function gives for each of some values, computed by the workers of a cluster with one thread each.
 
@@ -255,7 +283,7 @@ def map_on_cluster(client: Any, function: Callable[[Any], Any], values: Sequence
         check_versions(client)
         sent = client.submit(same, function, key=(f"{name}-function", 0), pure=False)
         keys = [(name, i) for i in range(len(values))]
-        futures = client.map(_call, values, function=sent, key=keys, pure=False)
+        futures = dealt_out(client, _call, [(value, sent) for value in values], keys)
     try:
         return gather(client, futures, _SMALLER_CHUNKS)
     finally:

@@ -40,6 +40,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -144,6 +145,7 @@ def fit_bag_likelihoods(
     offset = torch.zeros(len(problems), q, dtype=torch.float64, device=device)
     weights = torch.zeros(len(problems), q + 1, gram.shape[1], dtype=torch.float64, device=device)
     moves: list[list[Move]] = [[] for _ in problems]
+    offsets = partial(_offsets, weighed=blocks.weight is not None)
     total, before = sum(stage.iterations for stage in stages), 0
     for stage in stages:
         now = torch.softmax(log_prior + offset, dim=2)
@@ -158,7 +160,8 @@ def fit_bag_likelihoods(
         variance = 1 / (share.square()[:, None] / 2 * gram + 1 / stage.variance)
         reading = {"intercept": intercept, "variance": variance, "background": background}
         evidence = blocks.cat(moderated_evidence, blocks.features, scores, **reading)
-        offset = _offsets(evidence, log_prior, counts, weighted=blocks.weight is not None)
+        bags_of_fits = zip(evidence.unbind(1), log_prior.unbind(1), counts.unbind(1), strict=True)
+        offset = torch.stack(list(blocks.place.each(offsets, bags_of_fits)))
     coef = (weights[:, :-1] - weights[:, -1:]).mT.contiguous()
     return [
         BagLikelihood(Expert(coef[i], intercept, offset[i], background, variance[i]), evidence[:, i] + offset[i])
@@ -173,13 +176,11 @@ def _counts(blocks: Blocks, problems: Sequence[Problem]) -> Tensor:
     return torch.stack([each if problem.inside is None else each * problem.inside for problem in problems], dim=1)
 
 
-def _offsets(evidence: Tensor, log_prior: Tensor, counts: Tensor, *, weighted: bool) -> Tensor:
-    """Class offsets (F, q) by the bags of each fit, from evidence and log priors (m, F, q) and counts (m, F)."""
-    found = []
-    for own, known, count in zip(evidence.unbind(1), log_prior.unbind(1), counts.unbind(1), strict=True):
-        inside = count > 0
-        found.append(class_offsets(own[inside], known[inside], count[inside] if weighted else None))
-    return torch.stack(found)
+def _offsets(bags: tuple[Tensor, Tensor, Tensor], *, weighed: bool) -> Tensor:
+    """Class offsets (q,) by the bags of a fit, from their evidence and log prior (m, q) and counts (m,)."""
+    evidence, log_prior, counts = bags
+    inside = counts > 0
+    return class_offsets(evidence[inside], log_prior[inside], counts[inside] if weighed else None)
 
 
 def _bias(q: int, background: Tensor | None) -> Tensor:

@@ -27,7 +27,7 @@ from torch import Tensor
 from mipl.baggp.blocks import Column, add_up, tree_sum
 from mipl.baggp.bundles import add_pieces, cut, groups, pieces, sum_pieces
 from mipl.baggp.constants import SUM_FAN_IN
-from mipl.clusters import check_versions, cluster_errors, gather, large_graphs_untold, n_threads, same
+from mipl.clusters import check_versions, cluster_errors, dealt_out, gather, large_graphs_untold, n_threads, same
 from mipl.compute import limit_torch, use_one_thread
 
 __all__ = ["AT_CLIENT", "OnDask"]
@@ -132,6 +132,8 @@ class OnDask:
 
     def concurrently(self, tasks: Sequence[Callable[[OnDask], Any]]) -> list[Any]:
         """Results of independent tasks, two at a time, so that workers do not wait for the client between two steps."""
+        if len(tasks) == 1:
+            return [tasks[0](self)]
         with ThreadPoolExecutor(_AT_ONCE, initializer=use_one_thread) as pool:
             found = [pool.submit(task, self) for task in tasks]
             try:
@@ -178,22 +180,9 @@ class OnDask:
             if any(_are_remote(column) for column in entries):  # a task runs where its blocks are
                 found = self._client.map(_run, *zip(*tasks, strict=True), key=keys, pure=False)
             else:
-                found = self._dealt_out(tasks, keys)
+                found = dealt_out(self._client, _run, tasks, keys)
         self._futures.update(found)
         return list(found)
-
-    def _dealt_out(self, tasks: Sequence[tuple[Any, ...]], keys: Sequence[Any]) -> list[Any]:
-        """Futures of tasks with nothing on the cluster yet, each preferably on the next thread of it.
-
-        Left to itself, the scheduler would send all of them to the worker that holds their parameters, and leave them
-        there as long as it does not know how long such tasks take.
-        """
-        threads = [worker for worker, n in self._client.nthreads().items() for _ in range(n)]
-        found = []
-        for i, (task, key) in enumerate(zip(tasks, keys, strict=True)):
-            where = {"workers": threads[i * len(threads) // len(tasks)], "allow_other_workers": True} if threads else {}
-            found.append(self._client.submit(_run, *task, key=key, pure=False, **where))
-        return found
 
     def _given(self, name: str, shared: dict[str, Any], n_tasks: int) -> Any:
         """Parameters as tasks get them: in words that the scheduler need not read, or a future that workers fetch."""

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -33,7 +35,7 @@ from mipl.bag_posterior import (
     set_log_likelihood,
     spread,
 )
-from mipl.baggp.blocks import Block, Blocks, Column, thin_product
+from mipl.baggp.blocks import Block, Blocks, Column, Place, thin_product
 from mipl.baggp.class_offsets import class_offsets
 from mipl.baggp.constants import (
     CLEARLY_BETTER,
@@ -85,7 +87,13 @@ def fit_bag_regression(
     before it. `all_bags` is the diagonal (R,) of the Gram matrix of more bags, which is diagonal: a bag's own vote is
     then left out as `mipl.baggp.leave_out` says for a part of them, at a fraction of the time.
     """
-    best, *others = (_fit(blocks, gram, log_prior, background, variance, progress, all_bags) for variance in variances)
+
+    def at(variance: float, place: Place) -> BagRegression:
+        there = replace(blocks, place=place)
+        return _fit(there, gram, log_prior, background, variance, progress, all_bags)
+
+    best: BagRegression
+    best, *others = blocks.place.concurrently([partial(at, variance) for variance in variances])
     for other in others:
         gain = _best_tempered(other, log_prior, blocks.weight) - _best_tempered(best, log_prior, blocks.weight)
         mean, error = mean_and_error(gain, blocks.weight)

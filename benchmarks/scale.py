@@ -7,7 +7,7 @@ Part "fit": BagGP fits 300,000 instances in memory, and 100,000 to 3,000,000 fro
 features; where these are more, they lie in a scratch file.
 
 Part "dask": BagGP fits 300,000 instances from Parquet files in one process with one thread, on one single-thread worker
-and on two.
+and on two. The client, which works while workers wait for it, has as many threads as there are workers.
 
 Every measurement is a process of its own and a row of results/scale.csv, written when it is done. A measurement that is
 there is not taken again, so a run that was stopped goes on; `--again` takes those of a part anew, all in one run, as

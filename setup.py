@@ -1,4 +1,4 @@
-"""The description for a package index: the README without links and pictures of the repository, which lead nowhere there."""
+"""The description for a package index: the README without links into the repository, which lead nowhere there."""
 
 import re
 from pathlib import Path

@@ -87,6 +87,7 @@ def test_the_description_for_a_package_index_has_no_link_into_the_repository(mon
     code = re.findall(r"^```\w+\n.*?^```$", readme, re.DOTALL | re.MULTILINE)
     assert len(code) == 2
     assert all(block in text for block in code)
+    assert "\n\n    make demo" in text  # a block below the picture
     assert "BagGP | 1 |" in text
 
 

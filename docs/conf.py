@@ -36,7 +36,10 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "_templates", "examples", "**/backreferences"]
+exclude_patterns = [
+    *("_build", "_templates", "examples", "**/backreferences"),
+    *("sg_execution_times.rst", "**/sg_execution_times.rst"),  # their page loads scripts from elsewhere
+]
 templates_path = ["_templates"]
 nitpicky = True
 default_role = "name"  # see `name_role`

@@ -115,6 +115,17 @@ def test_the_reference_has_every_public_name():
             assert hasattr(import_module(parent), attribute), name
 
 
+def test_the_reference_has_every_name_that_pages_and_examples_import():
+    listed = set(re.findall(r"^   (mipl\.[\w.]+)$", (DOCS / "api.rst").read_text(encoding="utf-8"), re.MULTILINE))
+    texts = [path.read_text(encoding="utf-8") for path in [*PAGES, *DOCS.glob("examples/*.py")]]
+    imports = [
+        found for text in texts for found in re.findall(r"^from (mipl[\w.]*) import ([\w, ]+)$", text, re.MULTILINE)
+    ]
+    names = {f"{module}.{name.strip()}" for module, several in imports for name in several.split(",")}
+    assert len(names) > 10
+    assert names - listed == set()
+
+
 def calls(function: str) -> list[ast.Call]:
     found = []
     for file in sorted((ROOT / "src").rglob("*.py")):

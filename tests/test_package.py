@@ -27,6 +27,8 @@ def test_the_wheel_works_in_an_environment_of_its_own(tmp_path: Path):
     assert {name.partition("/")[0].partition("-")[0] for name in inside} == {"mipl"}, (
         "only the package and its metadata"
     )
+    (metadata,) = (name for name in inside if name.endswith("/METADATA"))
+    assert "](docs/" not in zipfile.ZipFile(wheel).read(metadata).decode(), "links that lead nowhere on a package index"
     ours = (p for p in (ROOT / "src" / "mipl").rglob("*") if p.is_file() and "__pycache__" not in p.parts)
     assert {str(path.relative_to(ROOT / "src")) for path in ours} <= set(inside), "code, data and py.typed"
     venv.create(tmp_path / "env", with_pip=False)

@@ -6,6 +6,7 @@ That the wheel works in an empty environment is checked by ``make package`` and 
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -67,12 +68,27 @@ def test_the_dockerfile_copies_what_is_there_and_starts_what_is_installed():
         line[1:] for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines() if line.startswith("!")
     ]
     sources = [name for line in re.findall(r"^COPY (.*)$", text, re.MULTILINE) for name in line.split()[:-1]]
-    assert {"pyproject.toml", "src", PROJECT["readme"], *PROJECT["license-files"]} <= set(sources)
+    assert {"pyproject.toml", "setup.py", "README.md", "src", *PROJECT["license-files"]} <= set(sources)
     for name in sources:
         assert (ROOT / name).exists(), name
         assert any(fnmatch(name, pattern) for pattern in let_through), f".dockerignore hides {name}"
     assert re.findall(r"\.\[([\w,]+)\]", text)[0] in PROJECT["optional-dependencies"]
     assert re.search(r'^ENTRYPOINT \["(\w+)"\]$', text, re.MULTILINE)[1] in PROJECT["scripts"]  # type: ignore[index]
+
+
+def test_the_description_for_a_package_index_has_no_link_into_the_repository(monkeypatch: pytest.MonkeyPatch):
+    setuptools = pytest.importorskip("setuptools")
+    given: dict[str, str] = {}
+    monkeypatch.setattr(setuptools, "setup", lambda **keywords: given.update(keywords))
+    runpy.run_path(str(ROOT / "setup.py"))
+    text = given["long_description"]
+    assert [target for target in re.findall(r"\]\(([^)]*)\)", text) if not target.startswith("https:")] == []
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    code = re.findall(r"^```\w+\n.*?^```$", readme, re.DOTALL | re.MULTILINE)
+    assert len(code) == 2
+    assert all(block in text for block in code)
+    assert "\n\n    make demo" in text  # a block below the picture
+    assert "BagGP | 1 |" in text
 
 
 def test_broken_links_of_the_built_site_are_found(tmp_path: Path):

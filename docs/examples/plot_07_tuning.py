@@ -59,8 +59,8 @@ agreement = np.corrcoef(scores, truth)[0, 1]
 print(f"correlation {agreement:.2f}; chosen {truth[best]:.3f}, best {truth.max():.3f}")
 
 # %%
-# The score tells good settings from failures; it does not rank near ties. Like every cross-validation it judges a setting on
-# fewer bags than the last fit has: with `cv=2` the longest lengthscale looks worse than it is. It works for every method, so
+# The score tells good settings from failures; it does not rank near ties. Like every cross-validation it judges a setting on fewer
+# bags than the last fit has. It works for every method, so
 # that methods can be compared as well:
 
 for name in ("PL-kNN", "SURE", "CLPL"):

@@ -83,7 +83,7 @@ class BagGP(ClusterClassifier):
         From raw instances to the space of the kernel; "auto" decides by the instances alone, see
         `mipl.features.choose_features`.
     n_landmarks : int, default=2000
-        Points at which the process is represented; time grows with their square, accuracy slowly.
+        Points M at which the process is represented; time grows with n * M * `rank` and M^3, accuracy slowly.
     rank : int, default=1000
         Principal features of the landmarks that are kept; memory is n * rank single-precision numbers. Where there are
         fewer distinct instances than `n_landmarks`, fewer features are kept in proportion, but not fewer than 200.

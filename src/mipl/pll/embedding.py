@@ -20,9 +20,19 @@ __all__ = ["EmbeddedPLL", "embed_bags"]
 def embed_bags(bags: Bags, scheme: str) -> NDArray[np.float32]:
     """Describe each bag by one vector.
 
-    ``"mean"`` averages the instances (m, d); ``"maxmin"`` joins the largest and the smallest value of each feature
-    (m, 2d).
+    Parameters
+    ----------
+    bags : Bags
+        m bags with d features.
+    scheme : {"mean", "maxmin"}
+        "mean" averages the instances; "maxmin" joins the largest and the smallest value of each feature.
 
+    Returns
+    -------
+    (m, d) or (m, 2d) array
+
+    Examples
+    --------
     >>> embed_bags(Bags.from_list([[[0.0, 1.0], [2.0, 5.0]]]), "maxmin")
     array([[2., 5., 0., 1.]], dtype=float32)
     """

@@ -28,9 +28,8 @@ def test_the_instance_behind_each_label_is_named(run, animals, rows, tmp_path):
 def test_a_large_file_is_explained_in_chunks_with_the_same_answers(run, animals, tmp_path, monkeypatch):
     run("fit", "train.csv", "-m", "PL-kNN", "--out", "m.mipl")
     lines = (tmp_path / "new.csv").read_text().splitlines()
-    (tmp_path / "named.csv").write_text(
-        "".join(f"{line},{'note' if i == 0 else f's{i}'}\n" for i, line in enumerate(lines))
-    )
+    names = ["note", *(f"s{i}" for i in range(1, len(lines)))]
+    (tmp_path / "named.csv").write_text("".join(f"{a},{b}\n" for a, b in zip(lines, names, strict=True)))
     words = ("explain", "m.mipl", "named.csv", "--instance-id", "note")
     run(*words, "--out", "whole.csv", "--instances", "whole-instances.csv")
     monkeypatch.setattr("mipl.io.chunks._CHUNK_BYTES", 200)

@@ -16,8 +16,9 @@ from mipl.datasets.registry import builder, dataset_names
 from mipl.errors import DataError
 from mipl.io import frames
 from mipl.io.columns import Columns
+from mipl.io.compression import file_format
 from mipl.io.raw import Loaded
-from mipl.io.sources import READERS, file_format, read_files
+from mipl.io.sources import READERS, read_files
 from mipl.supervision import background_column
 
 __all__ = ["check_source", "load", "load_with_ids", "with_background"]

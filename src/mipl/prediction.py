@@ -24,8 +24,9 @@ from mipl.compute import limit_torch
 from mipl.errors import DataError, MIPLError, UnavailableError
 from mipl.io.chunks import is_large, read_chunks
 from mipl.io.columns import Columns
+from mipl.io.compression import file_format
 from mipl.io.raw import Loaded
-from mipl.io.sources import expand, file_format, read_files
+from mipl.io.sources import expand, read_files
 from mipl.io.tables import TABLE_SUFFIXES, write_tables
 from mipl.persistence import load_model
 from mipl.resolution import Resolution
@@ -85,6 +86,7 @@ def predict_to_file(
     reading: Reading,
     instances: Path | None = None,
     remark: Callable[[str], None] = lambda text: None,
+    evidence: bool = False,
 ) -> Predicted:
     """Predict the bags of files, chunk by chunk where they are large, and write the answers as they come.
 
@@ -102,6 +104,8 @@ def predict_to_file(
         A table with one row per instance, for which the files are read a second time; None for none.
     remark : callable, default=nothing is told
         Takes what a person should know about how the files were read.
+    evidence : bool, default=False
+        Whether each row names the instance behind its label, as `explain` does; it takes longer.
     """
     known = right = bags = 0
 
@@ -110,7 +114,9 @@ def predict_to_file(
         for part in _parts(files, reading, model):
             for text in part.remarks:
                 remark(text)
-            found = explain(model, part.dataset, instances=False)
+            found = explain(model, part.dataset, instances=evidence)
+            if evidence:
+                found = replace(found, instance_ids=part.instance_ids)
             if part.has_labels and found.truth is None:  # every chunk has the same columns
                 found = replace(found, truth=np.full(len(found), None, dtype=object))
             told, hits = _hits(found)

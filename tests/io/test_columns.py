@@ -173,3 +173,13 @@ def test_a_title_above_the_names_of_the_columns_is_told(tmp_path: Path):
     path.write_text("My birds of 2024,,\nbag_id,candidates,width\na,owl|wren,1.5\nb,owl,2.5\n")
     with pytest.raises(DataError, match="remove a title above them"):
         mipl.load(path)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_an_ignored_column_is_no_feature_even_where_a_pattern_of_features_has_it(tmp_path: Path, suffix: str):
+    path = tmp_path / f"x{suffix}"
+    data = pd.DataFrame({"bag_id": [1, 1, 2], "candidates": ["a|b", "a|b", "b"], "m1": [1.5, 2, 3], "m2": [4.5, 5, 6]})
+    data.to_csv(path, index=False) if suffix == ".csv" else data.to_parquet(path)
+    assert mipl.load(path, features="m*", ignore="m1").bags.feature_names == ("m2",)
+    if suffix == ".parquet":
+        assert mipl.scan(path, features="m*", ignore="m1").to_dataset().bags.feature_names == ("m2",)

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mipl.cli.output import print_json, print_table, say
+from mipl.cli.output import print_json, print_table, say, working
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mipl.base import MIPLClassifier
+    from mipl.cli.files import Reading
+    from mipl.prediction import Predicted
     from mipl.resolution import Resolution
 
 __all__ = [
@@ -25,6 +27,8 @@ __all__ = [
     "hand_over",
     "print_next",
     "print_rows",
+    "say_accuracy",
+    "stream_answers",
     "write_report",
 ]
 
@@ -86,6 +90,38 @@ def hand_over(found: Resolution, json: Any, out: Path | None, quiet: bool, raw: 
         say(f"accuracy against the file's labels: {found.accuracy:.3f}", quiet)
     if out is not None:
         say(f"{len(found):,} bags, written to {out}", quiet)
+
+
+def stream_answers(
+    model: Path,
+    files: list[str],
+    reading: Reading,
+    out: str,
+    *,
+    instances: Path | None,
+    quiet: bool,
+    raw: bool,
+    chunk: int | None = None,
+    evidence: bool = False,
+) -> None:
+    """Read, predict and write one chunk after the other; with `evidence` rows name the instance behind the label."""
+    from mipl import prediction
+    from mipl.persistence import load_model
+
+    how = prediction.Reading(reading.columns(), reading.images(), chunk, raw)
+    with working("predicting", quiet):
+        done = prediction.predict_to_file(
+            load_model(model), files, out, how, instances, lambda text: say(text, quiet), evidence
+        )
+    say_accuracy([done], quiet)
+    say(f"{done.bags:,} bags, written to {'standard output' if out == '-' else out}", quiet)
+
+
+def say_accuracy(found: Sequence[Predicted], quiet: bool) -> None:
+    """Say how many of the true labels that files know were predicted."""
+    known = sum(done.known for done in found)
+    if known:
+        say(f"accuracy against the file's labels: {sum(done.right for done in found) / known:.3f}", quiet)
 
 
 def print_next(found: Resolution, k: int, json: bool, quiet: bool) -> None:

@@ -45,13 +45,12 @@ def fit_method(
     from mipl.registry import make
 
     model = make(method, **parse_assignments(params))
-    shown: Any = getattr(model, "learner", model)  # inside a wrapper it is the learner that shows its progress
-    has_progress = "verbose" in shown.get_params(deep=False)
+    has_progress = "verbose" in model.get_params(deep=False)
     if has_progress:
-        shown.set_params(verbose=not quiet)
+        model.set_params(verbose=not quiet)
     start = time.perf_counter()
     with working(f"fitting {model.name} on {len(dataset):,} bags", quiet or has_progress):
         model.fit(dataset, **({} if client is None else {"client": client}))
     if has_progress:
-        shown.set_params(verbose=False)
+        model.set_params(verbose=False)
     return model, time.perf_counter() - start

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mipl.cli.answers import InstancesOption, ModelArgument, RawOption, hand_over, write_report
+from mipl.cli.answers import InstancesOption, ModelArgument, RawOption, hand_over, stream_answers, write_report
 from mipl.cli.files import FilesArgument, Reading, reads_files
 from mipl.cli.output import JsonOption, QuietOption, say, working
 
@@ -38,6 +38,7 @@ def explain(
 ) -> None:
     """Label every bag among all classes of the model, and name the instance that the label comes from."""
     from mipl.io.atomic import check_writable, is_stream
+    from mipl.io.chunks import is_large
     from mipl.io.tables import TABLE_SUFFIXES, check_table_path
     from mipl.persistence import load_model
     from mipl.resolving import explain as explain_bags
@@ -48,6 +49,9 @@ def explain(
     for path in (None if as_page else out, instances):
         if path is not None:
             check_table_path(path)
+    if out is not None and not as_page and not json and is_large(file):
+        stream_answers(model, file, reading, str(out), instances=instances, quiet=quiet, raw=raw, evidence=True)
+        return
     loaded = load_model(model)
     data = reading.for_model(loaded).load(file, quiet or json, unlabelled=loaded.classes_.tolist())
     with working(f"explaining {len(data.dataset):,} bags", quiet or json):

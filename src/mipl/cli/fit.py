@@ -84,7 +84,8 @@ def _scan(files: list[str], reading: Reading, in_blocks: bool, on_cluster: bool,
     """The files as a scan where they are better not loaded: on a cluster, or where memory is short for them."""
     from mipl.compute import free_memory
     from mipl.io.chunks import is_large
-    from mipl.io.sources import expand, file_format
+    from mipl.io.compression import file_format
+    from mipl.io.sources import expand
     from mipl.scanning.files import SUFFIXES
     from mipl.scanning.opening import scan
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mipl.cli.answers import InstancesOption, ModelArgument, RawOption, hand_over
+from mipl.cli.answers import InstancesOption, ModelArgument, RawOption, hand_over, say_accuracy, stream_answers
 from mipl.cli.cluster import SchedulerOption, cluster_client
 from mipl.cli.files import FilesArgument, Reading, reads_files
 from mipl.cli.output import JsonOption, QuietOption, print_json, say, working
@@ -76,7 +76,7 @@ def predict(
     if chunk is not None and (out is None or json):
         raise ParameterError("--chunk writes to --out FILE as it reads; it does not go with --json")
     if out is not None and not json and (chunk is not None or is_large(file)):
-        _predict_chunks(model, file, reading, out, instances, chunk, quiet, raw)
+        stream_answers(model, file, reading, out, instances=instances, quiet=quiet, raw=raw, chunk=chunk)
         return
     loaded = load_model(model)
     reading = reading.for_model(loaded)
@@ -89,27 +89,6 @@ def predict(
         found = replace(found, instance_probabilities=None)
     answer = {"bags": len(found), "accuracy": found.accuracy, "predictions": found.rows()} if json else None
     hand_over(found, answer, None if out is None else Path(out), quiet, raw)
-
-
-def _predict_chunks(
-    model: Path,
-    files: list[str],
-    reading: Reading,
-    out: str,
-    instances: Path | None,
-    chunk: int | None,
-    quiet: bool,
-    raw: bool,
-) -> None:
-    """Read, predict and write one chunk after the other."""
-    from mipl import prediction
-    from mipl.persistence import load_model
-
-    how = prediction.Reading(reading.columns(), reading.images(), chunk, raw)
-    with working("predicting", quiet):
-        done = prediction.predict_to_file(load_model(model), files, out, how, instances, lambda text: say(text, quiet))
-    _say_accuracy([done], quiet)
-    say(f"{done.bags:,} bags, written to {'standard output' if out == '-' else out}", quiet)
 
 
 def _predict_folder(
@@ -135,7 +114,7 @@ def _predict_folder(
     if json:
         print_json([asdict(done) for done in found])
         return
-    _say_accuracy(found, quiet)
+    say_accuracy(found, quiet)
     skipped = sum(done.skipped for done in found)
     kept = f", {skipped:,} of them kept from an earlier run" if skipped else ""
     say(f"{sum(done.bags for done in found):,} bags in {len(found):,} files{kept}, written to {folder}", quiet)
@@ -144,9 +123,3 @@ def _predict_folder(
 def _say_done(done: Predicted, quiet: bool) -> None:
     what = "unchanged, skipped" if done.skipped else f"{done.bags:,} bags"
     say(f"{done.source}: {what}", quiet)
-
-
-def _say_accuracy(found: list[Predicted], quiet: bool) -> None:
-    known = sum(done.known for done in found)
-    if known:
-        say(f"accuracy against the file's labels: {sum(done.right for done in found) / known:.3f}", quiet)

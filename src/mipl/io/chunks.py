@@ -1,4 +1,4 @@
-"""Bags of large files chunk by chunk, in bounded memory: Parquet, Feather, plain text and JSON lines.
+"""Bags of large files chunk by chunk, in bounded memory: Parquet, Feather, text and JSON lines.
 
 A chunk holds whole bags. In a table with one row per instance the rows of a bag must then lie together, as nobody can
 know that no more of them follow; a bag that comes again is an error. Other formats come in one chunk per file.
@@ -20,12 +20,13 @@ from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.border import border
 from mipl.io.columns import Columns, find_roles
+from mipl.io.compression import file_format, open_decompressed
 from mipl.io.csv import open_text
 from mipl.io.image_columns import has_images
 from mipl.io.jsonl import open_lines
 from mipl.io.lists import depth
 from mipl.io.raw import Loaded
-from mipl.io.sources import expand, file_format, read_raw
+from mipl.io.sources import expand, read_raw
 from mipl.io.tabular import from_table, metadata
 from mipl.scanning.files import SUFFIXES as SCANNED
 from mipl.scanning.files import ScanFile, list_files
@@ -41,16 +42,21 @@ __all__ = ["is_large", "read_chunks"]
 _CHUNK_BYTES = 64 << 20
 #: A number takes about so many times more memory as text and Python objects than as a feature.
 _JSON_FACTOR = 8
+#: Tables of numbers are about so many times larger as text than compressed.
+_PACKED = 4
 _TEXT = (".csv", ".tsv", ".txt")
 _LINES = (".jsonl", ".ndjson")
 _SAMPLE_BYTES = 1 << 18
 
 
 def is_large(sources: Sequence[str | Path]) -> bool:
-    """Whether files together are so large that they are better read chunk by chunk: more than 64 MiB."""
-    files = [path for path in expand(sources) if path.is_file()]
-    known = [path for path in files if file_format(path) in [(kind, "") for kind in (*SCANNED, *_TEXT, *_LINES)]]
-    return sum(path.stat().st_size for path in known) > _CHUNK_BYTES
+    """Whether files together are better read chunk by chunk: more than 64 MiB, or 16 MiB where they are compressed."""
+    size = 0
+    for path in expand(sources):
+        suffix, compression = file_format(path)
+        if path.is_file() and (suffix in (*_TEXT, *_LINES) or (suffix in SCANNED and not compression)):
+            size += path.stat().st_size * (_PACKED if compression else 1)
+    return size > _CHUNK_BYTES
 
 
 def read_chunks(
@@ -128,13 +134,13 @@ def _scanned(
 def _chunks(
     file: Path, columns: Columns, unlabelled: Sequence[Any] | None, instances: int | None, images: dict[str, Any]
 ) -> Iterator[Loaded]:
-    suffix, compression = file_format(file)
-    if suffix in _TEXT and not compression and file.is_file():
+    suffix = file_format(file)[0]
+    if suffix in _TEXT and file.is_file():
         text = open_text(file, columns, instances or _lines_of(file))
         parts = _loaded(file, text.tables, columns, unlabelled, text.extra, text.top, text=True, decimal=text.decimal)
         for i, part in enumerate(parts):
             yield part._replace(remarks=(*part.remarks, *text.remarks)) if i == 0 else part
-    elif suffix in _LINES and not compression and file.is_file():
+    elif suffix in _LINES and file.is_file():
         tables, extra = open_lines(file, instances or _lines_of(file), _CHUNK_BYTES // _JSON_FACTOR, columns.verify)
         yield from _loaded(file, tables, columns, unlabelled, extra)
     else:
@@ -144,7 +150,7 @@ def _chunks(
 
 def _lines_of(file: Path) -> int:
     """How many lines of a file make a chunk, by the length of its first lines."""
-    with file.open("rb") as opened:
+    with open_decompressed(file) as opened:
         start = opened.read(_SAMPLE_BYTES)
     return max(1, _CHUNK_BYTES * max(1, start.count(b"\n")) // max(1, len(start)))
 

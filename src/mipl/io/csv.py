@@ -31,6 +31,7 @@ from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.border import first_line
 from mipl.io.columns import KNOWN_COLUMNS, Columns, find_roles, has_role_name, non_feature
+from mipl.io.compression import open_decompressed
 from mipl.io.labels import as_numbers
 from mipl.io.raw import RawBags
 from mipl.io.seals import check_rest, crc32_of
@@ -183,7 +184,7 @@ def open_text(path: Path, columns: Columns, rows: int) -> OpenText:
     Parameters
     ----------
     path : Path
-        The file, not compressed.
+        The file, compressed where its suffix says so.
     columns : Columns
         What the user says about the columns.
     rows : int
@@ -191,7 +192,7 @@ def open_text(path: Path, columns: Columns, rows: int) -> OpenText:
     """
     where = str(path)
     encoding = encoding_of(path)
-    with path.open("rb") as file:
+    with open_decompressed(path) as file:
         start = read_start(file) + file.read(8)  # a line that is cut off is left out
     if encoding == "utf-8":
         text = start.removeprefix(codecs.BOM_UTF8)
@@ -199,7 +200,7 @@ def open_text(path: Path, columns: Columns, rows: int) -> OpenText:
         text = start.decode(encoding, errors="replace").encode()
     head = read_head(text, where, columns)
     if head.extra and columns.verify:
-        with path.open("rb") as file:
+        with open_decompressed(path) as file:
             _check_rows(file, head.extra, where)
     decimal = columns.decimal or ("." if head.extra else decimal_mark(head.sample))
     kinds = _kinds(where, head, decimal, columns)
@@ -210,7 +211,7 @@ def open_text(path: Path, columns: Columns, rows: int) -> OpenText:
         try:
             block = max(_LEAST_BLOCK, rows * row_bytes)
             options = _options(head, decimal, kinds, quoted=quoted, block=block, encoding=encoding)
-            with path.open("rb") as file, pyarrow.csv.open_csv(file, **options) as reader:
+            with open_decompressed(path) as file, pyarrow.csv.open_csv(file, **options) as reader:
                 for batch in reader:
                     for i in range(0, batch.num_rows, rows):
                         yield pa.Table.from_batches([batch.slice(i, rows)])

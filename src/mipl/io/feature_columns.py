@@ -61,7 +61,7 @@ class Features:
         asked = columns.features is not None
         if columns.features is not None:
             wanted = taken_names(where, table.column_names, columns.features, "features")
-            wanted = [name for name in wanted if name not in roles.values()]
+            wanted = [name for name in wanted if name not in roles.values() and name not in self.left_out]
             self.left_out |= {name: "not asked for" for name in names if name not in wanted}
             names = wanted
         lists = [name for name in names if depth(table.schema.field(name).type) > 0]

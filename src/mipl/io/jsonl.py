@@ -20,6 +20,7 @@ from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.border import first_line
 from mipl.io.columns import Columns
+from mipl.io.compression import open_decompressed
 from mipl.io.metadata import check_metadata
 from mipl.io.raw import RawBags
 from mipl.io.seals import check_rest, crc32_from
@@ -105,7 +106,7 @@ def open_lines(path: Path, rows: int, max_bytes: int, verify: bool = True) -> tu
     Parameters
     ----------
     path : Path
-        The file, not compressed.
+        The file, compressed where its suffix says so.
     rows : int
         The most lines of a piece.
     max_bytes : int
@@ -121,15 +122,15 @@ def open_lines(path: Path, rows: int, max_bytes: int, verify: bool = True) -> tu
         The metadata of mipl.
     """
     where = str(path)
-    with path.open("rb") as file:
+    with open_decompressed(path) as file:
         first = file.readline().removeprefix(b"\xef\xbb\xbf")
     extra = _parsed([(1, first)], where)[0]
     if extra and verify:
-        with path.open("rb") as file:
+        with open_decompressed(path) as file:
             _check_rows(file, extra, where)
 
     def tables() -> Iterator[pa.Table]:
-        with path.open("rb") as file:
+        with open_decompressed(path) as file:
             lines: list[tuple[int, bytes]] = []
             size = 0
             for number, line in enumerate(file, start=1):

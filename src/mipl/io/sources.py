@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import bz2
 import glob
-import gzip
 import io
-import lzma
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,6 +15,7 @@ from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.border import border, no_such_file
 from mipl.io.columns import Columns
+from mipl.io.compression import COMPRESSED, decompressed, file_format
 from mipl.io.images import IMAGE_SUFFIXES, is_image_folder
 from mipl.io.joining import join
 from mipl.io.limits import Allowance, read_limited
@@ -25,7 +23,7 @@ from mipl.io.raw import Loaded, RawBags
 from mipl.io.side_table import attach, read_side_table
 from mipl.visible_text import is_text
 
-__all__ = ["READERS", "expand", "file_format", "read_files", "read_joined", "read_raw"]
+__all__ = ["READERS", "expand", "read_files", "read_joined", "read_raw"]
 
 #: suffix -> module with ``read(data, where, columns) -> RawBags``
 TABLES = {
@@ -45,19 +43,6 @@ ARRAYS = {".npz": "mipl.io.npz", ".mat": "mipl.io.mat"}
 READERS = {**TABLES, **ARRAYS}
 #: Formats that may have a column of images.
 _WITH_IMAGES = (".parquet", ".pq", ".feather", ".arrow")
-_COMPRESSED = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ", ".zst": b"\x28\xb5\x2f\xfd"}
-
-
-def file_format(path: Path) -> tuple[str, str]:
-    """The suffix that names the format, and that of the compression: ``.csv`` and ``.gz``.
-
-    >>> file_format(Path("a.CSV.gz")), file_format(Path("b.parquet"))
-    (('.csv', '.gz'), ('.parquet', ''))
-    """
-    last = path.suffix.lower()
-    if last in _COMPRESSED:
-        return Path(path.stem).suffix.lower(), last
-    return last, ""
 
 
 def expand(sources: Sequence[str | Path]) -> list[Path]:
@@ -155,7 +140,7 @@ def _read_raw(path: Path, columns: Columns, images: dict[str, Any]) -> RawBags |
     if suffix not in READERS:
         if not path.exists():
             raise no_such_file(path, "file or folder")
-        known = f"{', '.join(READERS)} (text also compressed: {', '.join(_COMPRESSED)})"
+        known = f"{', '.join(READERS)} (text also compressed: {', '.join(COMPRESSED)})"
         raise DataError(f"cannot tell the format of {path}; its suffix must be one of {known}")
     if not path.is_file():
         raise no_such_file(path)
@@ -185,7 +170,7 @@ def _read_bytes(data: bytes, where: str, columns: Columns) -> RawBags:
     """Read from standard input: the format is told by the first bytes."""
     if not data:
         raise DataError(f"{where} is empty")
-    for compression, mark in _COMPRESSED.items():
+    for compression, mark in COMPRESSED.items():
         if data.startswith(mark):
             data = _decompressed(data, compression, where, columns)
     marks = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\xff\xff\xff\xff": ".feather", b"PK\x03\x04": ".xlsx"}
@@ -198,19 +183,5 @@ def _read_bytes(data: bytes, where: str, columns: Columns) -> RawBags:
 def _decompressed(data: bytes, compression: str, where: str, columns: Columns) -> bytes:
     if not compression:
         return data
-    with border(where, f"compressed as {compression}"), _opened(data, compression) as stream:
+    with border(where, f"compressed as {compression}"), decompressed(io.BytesIO(data), compression) as stream:
         return read_limited(stream, Allowance(where, columns.max_bytes))
-
-
-def _opened(data: bytes, compression: str) -> Any:
-    """The content of compressed bytes as a stream."""
-    content = io.BytesIO(data)
-    if compression == ".gz":
-        return gzip.GzipFile(fileobj=content)
-    if compression == ".bz2":
-        return bz2.BZ2File(content)
-    if compression == ".xz":
-        return lzma.LZMAFile(content)
-    import pyarrow as pa
-
-    return pa.CompressedInputStream(pa.BufferReader(data), "zstd")

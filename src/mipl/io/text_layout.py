@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mipl.errors import DataError
 from mipl.io.columns import Columns, has_role_name
+from mipl.io.compression import open_decompressed
 from mipl.io.metadata import read_metadata
 from mipl.io.problems import Problem
 
@@ -74,13 +75,14 @@ def as_utf8(data: bytes, where: str) -> tuple[bytes, list[str]]:
 def encoding_of(path: Path) -> str:
     """The encoding of a large text file, as `as_utf8` has it, read piece by piece: utf-8, utf-16 or cp1252."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    with path.open("rb") as file:
-        if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+    with open_decompressed(path) as file:
+        piece = file.read(BLOCK_BYTES)
+        if piece.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             return "utf-16"
-        file.seek(0)
         try:
-            while piece := file.read(BLOCK_BYTES):
+            while piece:
                 decoder.decode(piece)
+                piece = file.read(BLOCK_BYTES)
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
             return "cp1252"

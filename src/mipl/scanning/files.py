@@ -17,8 +17,9 @@ import pyarrow.fs
 
 from mipl.errors import DataError
 from mipl.io.border import border
+from mipl.io.compression import file_format
 from mipl.io.seals import check_seal
-from mipl.io.sources import expand, file_format
+from mipl.io.sources import expand
 from mipl.scanning.rows import ArrowRows, ParquetRows, Rows
 from mipl.visible_text import is_text
 

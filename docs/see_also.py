@@ -20,6 +20,7 @@ _SCORES = (
     "mipl.scoring.accuracy mipl.scoring.log_loss mipl.scoring.calibration_error "
     "mipl.scoring.chance_calibration_error mipl.scoring.instance_average_precision mipl.label_free_score"
 )
+_ERRORS = "mipl.MIPLError mipl.DataError mipl.ParameterError mipl.UnavailableError"
 _DRAWN = "mipl.datasets.make_bags mipl.datasets.from_instances mipl.datasets.from_bags mipl.load"
 
 RELATED = {
@@ -74,6 +75,7 @@ RELATED = {
     "mipl.checks.mipl_checks": "mipl.checks.check_mipl_estimator",
     "mipl.checks.small_dataset": "mipl.checks.small_problem mipl.datasets.make_bags",
     "mipl.checks.small_problem": "mipl.checks.small_dataset mipl.datasets.make_bags",
+    **dict.fromkeys(_ERRORS.split(), _ERRORS),
     "mipl.baggp.regression": "mipl.BagGP mipl.bag_posterior mipl.baggp.likelihood",
     "mipl.baggp.likelihood": "mipl.BagGP mipl.bag_posterior mipl.baggp.regression",
 }

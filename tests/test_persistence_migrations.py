@@ -108,7 +108,6 @@ TREES = {
             learner=estimator("mipl.mil.vgpmil:VGPMIL", n_inducing=5),
             candidate_policy="any",
             n_jobs=None,
-            verbose=False,
             learners_=[estimator("mipl.mil.vgpmil:VGPMIL", n_inducing=5, mean_=0)],
         ),
     ),

@@ -112,18 +112,3 @@ def test_what_is_no_binary_learner_or_has_a_wrong_parameter_is_refused() -> None
             model.fit(bags, candidates)
     with pytest.raises(NotFittedError):
         OneVsRest(VGPMIL()).predict_instances(bags)
-
-
-def test_a_fit_that_is_watched_counts_the_classes(monkeypatch: pytest.MonkeyPatch) -> None:
-    watched: list[tuple[str, int | None, bool]] = []
-
-    def track(items, description, *, total, verbose):
-        watched.append((description, total, verbose))
-        return items
-
-    monkeypatch.setattr("mipl.mil.ovr.track", track)
-    bags, candidates, _ = small_problem()
-    for verbose in (False, True):
-        mipl.make("VGPMIL", verbose=verbose).fit(bags, candidates)
-    q = len(candidates[0])
-    assert watched == [("VGPMIL, classes", q, False), ("VGPMIL, classes", q, True)]

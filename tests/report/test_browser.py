@@ -316,3 +316,20 @@ def test_counts_above_the_columns_of_the_histogram_have_room(browser, tmp_path):
     boxes.sort()
     assert all(first[1] <= second[0] for first, second in pairwise(boxes))
     assert all(box[2] >= top and box[3] < 20 for box in boxes)
+
+
+def test_a_histogram_of_few_columns_fits_a_phone(browser, tmp_path):
+    sure = np.linspace(0.96, 1, 40)
+    found = made_up(40, q=2, posterior=np.stack([sure, 1 - sure], axis=1), candidates=np.ones((40, 2), dtype=bool))
+    page = found.report(tmp_path / "page.html")
+    browser.driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    )
+    try:
+        browser.open(page)
+        assert browser.driver.execute_script("return document.documentElement.scrollWidth") <= 390
+        edges = "return [...document.querySelectorAll(arguments[0])].pop().getBoundingClientRect()"
+        column, end = (browser.driver.execute_script(edges, name) for name in (".column", ".tick .end"))
+        assert (end["left"] + end["right"]) / 2 == pytest.approx(column["right"], abs=2)
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -45,12 +45,13 @@ def fit_method(
     from mipl.registry import make
 
     model = make(method, **parse_assignments(params))
-    has_progress = "verbose" in model.get_params(deep=False)
+    shown: Any = getattr(model, "learner", model)  # inside a wrapper it is the learner that shows its progress
+    has_progress = "verbose" in shown.get_params(deep=False)
     if has_progress:
-        model.set_params(verbose=not quiet)
+        shown.set_params(verbose=not quiet)
     start = time.perf_counter()
     with working(f"fitting {model.name} on {len(dataset):,} bags", quiet or has_progress):
         model.fit(dataset, **({} if client is None else {"client": client}))
     if has_progress:
-        model.set_params(verbose=False)
+        shown.set_params(verbose=False)
     return model, time.perf_counter() - start

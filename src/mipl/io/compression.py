@@ -39,7 +39,7 @@ def open_decompressed(path: Path) -> BinaryIO:
 
 def decompressed(file: BinaryIO, compression: str) -> BinaryIO:
     """The content of an open compressed file as a stream."""
-    stream: Any
+    stream: BinaryIO
     if compression == ".zst":
         import pyarrow as pa
 

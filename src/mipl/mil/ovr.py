@@ -16,7 +16,6 @@ from mipl.bags import Bags
 from mipl.base import MIPLClassifier
 from mipl.mil.base import MILClassifier
 from mipl.parameters import check_parameters
-from mipl.progress import track
 
 __all__ = ["OneVsRest", "label_copies"]
 
@@ -49,8 +48,6 @@ class OneVsRest(MIPLClassifier):
         are the same.
     n_jobs : int or None, default=None
         How many learners are fitted at once, as in joblib; each uses one core.
-    verbose : bool, default=False
-        Whether to show how many of the q learners are fitted, on a terminal or in a notebook.
 
     Attributes
     ----------
@@ -70,21 +67,12 @@ class OneVsRest(MIPLClassifier):
         "learner": [MILClassifier],
         "candidate_policy": [StrOptions({"any", "duplicate"})],
         "n_jobs": [Interval(Integral, 1, None, closed="left"), Interval(Integral, None, -1, closed="right"), None],
-        "verbose": ["verbose"],
     }
 
-    def __init__(
-        self,
-        learner: MILClassifier,
-        *,
-        candidate_policy: str = "any",
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
+    def __init__(self, learner: MILClassifier, *, candidate_policy: str = "any", n_jobs: int | None = None) -> None:
         self.learner = learner
         self.candidate_policy = candidate_policy
         self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -102,11 +90,9 @@ class OneVsRest(MIPLClassifier):
         copies = label_copies(candidates, self.candidate_policy)
         self.front_end_ = learner._front_end().fit(bags, candidates)
         features = self.front_end_.transform(bags)
-        q = copies.shape[1]
-        fitted = Parallel(n_jobs=self.n_jobs, prefer=learner.parallel, return_as="generator")(
-            delayed(_fit_one)(clone(learner), features, bags, copies[:, c]) for c in range(q)
+        self.learners_ = Parallel(n_jobs=self.n_jobs, prefer=learner.parallel)(
+            delayed(_fit_one)(clone(learner), features, bags, copies[:, c]) for c in range(copies.shape[1])
         )
-        self.learners_ = list(track(fitted, f"{self.name}, classes", total=q, verbose=self.verbose))
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.float64]:
         return softmax(self._log_odds(bags)[0], axis=1)

@@ -105,10 +105,10 @@ TREES = {
         ),
         estimator(
             "mipl.mil.ovr:OneVsRest",
-            learner=estimator("mipl.mil.vgpmil:VGPMIL", n_inducing=5),
+            learner=estimator("mipl.mil.vgpmil:VGPMIL", n_inducing=5, verbose=False),
             candidate_policy="any",
             n_jobs=None,
-            learners_=[estimator("mipl.mil.vgpmil:VGPMIL", n_inducing=5, mean_=0)],
+            learners_=[estimator("mipl.mil.vgpmil:VGPMIL", n_inducing=5, mean_=0, verbose=False)],
         ),
     ),
     "an estimator deep inside": (

@@ -14,6 +14,7 @@ from mipl.bags import Bags
 from mipl.mil.bag_labels import inherited_labels, positive_bag_labels
 from mipl.mil.inducing import Posterior, jaakkola, residual_variance
 from mipl.mil.vgpmil import VGPMIL, converged
+from mipl.progress import track
 
 __all__ = ["LMVGPMIL"]
 
@@ -63,6 +64,8 @@ class LMVGPMIL(VGPMIL):
         Stop when a round with free gates raises the bound by less than this share of it.
     random_state : int, RandomState or None, default=0
         Seed of the inducing points.
+    verbose : bool, default=False
+        Show a progress bar on a terminal.
 
     Attributes
     ----------
@@ -96,9 +99,15 @@ class LMVGPMIL(VGPMIL):
         max_iter: int = 10,
         tol: float = 1e-5,
         random_state: int | np.random.RandomState | None = 0,
+        verbose: bool = False,
     ) -> None:
         super().__init__(
-            n_inducing=n_inducing, lengthscale=lengthscale, max_iter=max_iter, tol=tol, random_state=random_state
+            n_inducing=n_inducing,
+            lengthscale=lengthscale,
+            max_iter=max_iter,
+            tol=tol,
+            random_state=random_state,
+            verbose=verbose,
         )
         self.slope = slope
         self.margin = margin
@@ -115,7 +124,7 @@ class LMVGPMIL(VGPMIL):
         xi, phi = C * np.full_like(pi, np.sqrt(1 + V**2)), np.ones_like(pi)  # under the prior
         bounds: list[float] = []
         likelihood = -np.inf  # of the labels of the training bags
-        for step in range(self.n_open_iter + self.max_iter):
+        for step in track(range(self.n_open_iter + self.max_iter), self.name, verbose=self.verbose):
             curvature = 2 * (C**2 * jaakkola(xi) + tau * jaakkola(phi))
             pull = C * (2 * pi - 1) * (tau - 0.5 + 2 * C * V * jaakkola(xi)) + tau * (pi - 0.5)
             posterior = Posterior.given(features, (weight * curvature).sum(axis=1), (weight * pull).sum(axis=1))

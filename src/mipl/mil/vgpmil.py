@@ -14,6 +14,7 @@ from mipl.bags import Bags
 from mipl.mil.bag_labels import inherited_labels, positive_bag_labels
 from mipl.mil.base import LogOdds, MILClassifier
 from mipl.mil.inducing import InducingPoints, Posterior, jaakkola, residual_variance
+from mipl.progress import track
 
 __all__ = ["VGPMIL", "converged"]
 
@@ -52,6 +53,8 @@ class VGPMIL(MILClassifier):
         Stop when a round raises the bound by less than this share of it.
     random_state : int, RandomState or None, default=0
         Seed of the inducing points.
+    verbose : bool, default=False
+        Show a progress bar on a terminal.
 
     Attributes
     ----------
@@ -74,6 +77,7 @@ class VGPMIL(MILClassifier):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -84,12 +88,14 @@ class VGPMIL(MILClassifier):
         max_iter: int = 50,
         tol: float = 1e-5,
         random_state: int | np.random.RandomState | None = 0,
+        verbose: bool = False,
     ) -> None:
         self.n_inducing = n_inducing
         self.lengthscale = lengthscale
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.verbose = verbose
 
     def _front_end(self) -> InducingPoints:
         return InducingPoints(n_inducing=self.n_inducing, lengthscale=self.lengthscale, random_state=self.random_state)
@@ -102,7 +108,7 @@ class VGPMIL(MILClassifier):
         labels = inherited_labels(bags)
         pull = weight[:, 1] * labels.probability - total / 2
         bounds: list[float] = []
-        for _ in range(self.max_iter):
+        for _ in track(range(self.max_iter), self.name, verbose=self.verbose):
             posterior = Posterior.given(features, 2 * total * jaakkola(xi), pull)
             first, second = posterior.moments(features, residual)
             xi = np.sqrt(second)

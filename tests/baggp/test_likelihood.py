@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+import pytest
 import torch
 from baggp_blocks import block_of, blocks_of, generator, make_block, random_candidates
 
+from mipl.baggp import likelihood
 from mipl.baggp.constants import STAGES
 from mipl.baggp.likelihood import Problem, fit_bag_likelihoods
 from mipl.baggp.model import Expert
@@ -77,3 +79,26 @@ def test_fits_that_share_passes_are_those_of_each_alone_to_its_own_bags() -> Non
         torch.testing.assert_close(together.expert.class_offset, expert.class_offset, rtol=1e-6, atol=1e-6)
         read = torch.cat([Expert.read(block, expert) for block in (first, second)])  # bags outside too
         torch.testing.assert_close(together.log_evidence, read, rtol=1e-5, atol=1e-5)
+
+
+def test_fits_of_many_classes_share_no_pass_so_that_memory_is_that_of_one_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    blocks, candidates = blocks_of(make_block([1, 4, 3, 6, 2], seed=1)), random_candidates(5, 300)
+    diagonal = torch.ones(6, dtype=torch.float64)
+    prior = candidates / candidates.sum(dim=1, keepdim=True).double()
+    problems = [Problem(diagonal, prior, candidates, inside) for inside in (None, torch.arange(5) < 3)]
+    columns, steps = [], likelihood._fit_together
+
+    def counted(blocks, problems, *args):
+        columns.append(len(problems) * problems[0].prior.shape[1])
+        return steps(blocks, problems, *args)
+
+    monkeypatch.setattr(likelihood, "_fit_together", counted)
+    found = fit_bag_likelihoods(blocks, problems, stages=STAGES[:2])
+    assert columns == [300, 300]
+    monkeypatch.setattr(likelihood, "SHARED_COLUMNS", 1000)
+    for one, other in zip(found, fit_bag_likelihoods(blocks, problems, stages=STAGES[:2]), strict=True):
+        torch.testing.assert_close(one.expert.coef, other.expert.coef, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(one.log_evidence, other.log_evidence, rtol=1e-5, atol=1e-5)
+    assert columns == [300, 300, 600]

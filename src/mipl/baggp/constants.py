@@ -128,6 +128,9 @@ FEWEST_FEATURES = 200
 SAMPLE_INSTANCES = 200_000
 #: Instances per run of bags: bounds the working arrays (n, q) and the kernel (n, M) of its blocks.
 RUN_INSTANCES = 32_768
+#: Columns, q + 1 per fit, up to which fits of the bag likelihood share their passes. In double precision L-BFGS keeps
+#: 20 arrays (R, columns), and reading a block takes some ten arrays (n, columns).
+SHARED_COLUMNS = 512
 #: Sums that are added up at a time, in the tree in which the sums of runs are added up.
 SUM_FAN_IN = 8
 #: Rows at a time where the features of a block are gone through, so that a piece of them stays in the cache.

@@ -25,7 +25,8 @@ of the instances' log likelihood. As the Gram matrix of the features is nearly d
 What the search of a stage remembers of the curvature, less the prior's part, the next one begins with.
 
 Fits to all bags and without each fold take their evaluations together: the features of a block are multiplied by the
-weights of all fits side by side, and BLAS takes far less time for that than for as many thin products.
+weights of all fits side by side, and BLAS takes far less time for that than for as many thin products. Fits of many
+classes have wide products anyway: only as many share a pass as have `SHARED_COLUMNS` columns, by which memory grows.
 
 Outside of training, logits are moderated (`mipl.baggp.model.Expert`) by the posterior variance of the weights,
 
@@ -56,6 +57,7 @@ from mipl.baggp.constants import (
     LBFGS_GRADIENT,
     MIN_PRIOR,
     NEVER,
+    SHARED_COLUMNS,
     STAGES,
     Stage,
 )
@@ -132,6 +134,28 @@ def fit_bag_likelihoods(
     progress : Phases, default=SILENT
         Told how far it is.
     """
+    q = problems[0].prior.shape[1]
+    size = max(1, SHARED_COLUMNS // (q + 1))
+    groups = [problems[start : start + size] for start in range(0, len(problems), size)]
+    steps = sum(stage.iterations for stage in stages)
+    found: list[BagLikelihood] = []
+    for i, group in enumerate(groups):
+        far = i * steps, len(groups) * steps
+        found += _fit_together(blocks, group, kappa, background, stages, progress, *far)
+    return found
+
+
+def _fit_together(
+    blocks: Blocks,
+    problems: Sequence[Problem],
+    kappa: float | None,
+    background: Tensor | None,
+    stages: Sequence[Stage],
+    progress: Phases,
+    before: int,
+    total: int,
+) -> list[BagLikelihood]:
+    """Fits that share their passes over the blocks, after `before` of a `total` of iterations."""
     q, device = problems[0].prior.shape[1], problems[0].prior.device
     log_kappa = math.log(math.sqrt(q) if kappa is None else kappa)
     bias = _bias(q, background).to(device)
@@ -146,7 +170,6 @@ def fit_bag_likelihoods(
     weights = torch.zeros(len(problems), q + 1, gram.shape[1], dtype=torch.float64, device=device)
     moves: list[list[Move]] = [[] for _ in problems]
     offsets = partial(_offsets, weighed=blocks.weight is not None)
-    total, before = sum(stage.iterations for stage in stages), 0
     for stage in stages:
         now = torch.softmax(log_prior + offset, dim=2)
         priors = blocks.map(_label_prior, blocks.features, blocks.rows(now), known, counted)

@@ -316,6 +316,8 @@ def test_counts_above_the_columns_of_the_histogram_have_room(browser, tmp_path):
     boxes.sort()
     assert all(first[1] <= second[0] for first, second in pairwise(boxes))
     assert all(box[2] >= top and box[3] < 20 for box in boxes)
+    ticks = "return [...document.querySelectorAll('.tick, .tick .end')].map(e => e.getBoundingClientRect().height)"
+    assert max(browser.driver.execute_script(ticks)) < 25  # one line each
 
 
 def test_a_histogram_of_few_columns_fits_a_phone(browser, tmp_path):

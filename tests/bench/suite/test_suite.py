@@ -193,9 +193,9 @@ def test_a_data_set_may_have_a_share_of_training_bags_of_its_own():
 def test_the_flagship_suite_has_the_seeds_shares_and_groups_of_its_protocol():
     suite = load_suite("flagship")
     cells = suite.cells()
-    assert len(cells) == 12 * 3 * 5
+    assert len(cells) == 13 * 3 * 5
     assert {cell.split for cell in cells.values()} == {30, 31, 32, 33, 34}
     assert all(cell.options["seed"] == cell.split for cell in cells.values())
     groups = {(cell.train_size, cell.options.get("groups")) for cell in cells.values() if cell.dataset == "birdsong"}
-    assert groups == {(0.7, None), (0.7, 10), (0.5, None), (0.5, 2)}
+    assert groups == {(0.7, None), (0.7, 10), (0.5, None), (0.5, 10), (0.5, 2)}
     assert set(suite.scores) < set(SCORES)

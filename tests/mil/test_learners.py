@@ -78,3 +78,13 @@ def test_copies_of_a_bag_count_as_bags_of_their_own(learner: type) -> None:
     repeated._fit(front_end.transform(literal), literal, np.eye(2, dtype=np.int64)[labels])
     assert np.allclose(counted.bounds_, repeated.bounds_)
     assert np.allclose(counted.mean_, repeated.mean_, atol=1e-6)
+
+
+@pytest.mark.parametrize("learner", [VGPMIL, LMVGPMIL])
+def test_rounds_are_shown_where_that_is_wanted(learner: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mipl.progress.sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("rich.progress.track", lambda items, title, **_: shown.append(title) or items)
+    shown: list[str] = []
+    for verbose in (False, True):
+        learner(n_inducing=10, verbose=verbose).fit(*shifted_bags(1.0, seed=2, n=20))
+    assert shown == [learner.name]

@@ -6,7 +6,7 @@ import ctypes
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
@@ -182,6 +182,12 @@ def shared_by(mapping: Callable[..., Iterable[Any]]) -> Iterator[None]:
 def share_out(function: Callable[[Any], T], values: Iterable[Any]) -> Iterable[T]:
     """Results of a function in order, by the threads of the fit that the calling thread works for, else by itself."""
     return _mapping.get()(function, values)
+
+
+def give_memory_back() -> None:
+    """Give the system what was freed between pieces of memory that are in use; without glibc nothing happens."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def free_memory() -> float:

@@ -119,6 +119,11 @@ def test_tasks_are_shared_out_among_threads_and_each_computes_by_itself() -> Non
     assert found == [task_sum(blocks)] * 4
 
 
+def test_with_a_scratch_file_tasks_are_done_one_by_one_on_all_threads() -> None:
+    with Local(2, Scratch()) as place:
+        assert place.concurrently([lambda given: given is place] * 4) == [True] * 4
+
+
 def test_a_task_alone_has_all_threads() -> None:
     with Local(2) as place:
         assert place.concurrently([lambda given: given is place]) == [True]

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from mipl.baggp.blocks import Block, Column, add_up, tree_sum
 from mipl.baggp.scratch import Scratch, release
-from mipl.compute import use_one_thread
+from mipl.compute import give_memory_back, use_one_thread
 
 __all__ = ["Local"]
 
@@ -68,6 +68,9 @@ class Local:
             runs.append(list(islice(results, len(picks))))
             if each is not None:
                 each(len(runs))
+        if self._scratch is not None:
+            # The values of a block that stay lie between large ones that are gone.
+            give_memory_back()
         return Column.of(runs)
 
     def total(
@@ -90,11 +93,11 @@ class Local:
         """Results of independent tasks, each of which is given a place to compute at.
 
         Where there are no fewer tasks than threads, a thread does all work of a task: then also what is not a sum over
-        blocks is done at the same time.
+        blocks is done at the same time. With a scratch file memory counts for more: tasks are done one by one.
         """
-        if self._pool is None or len(tasks) < self._n_threads:
+        if self._pool is None or self._scratch is not None or len(tasks) < self._n_threads:
             return [task(self) for task in tasks]
-        alone = Local(1, self._scratch)
+        alone = Local(1)
         alone._stopped = self._stopped
         return list(self._pool.map(lambda task: task(alone), tasks))
 

@@ -143,7 +143,7 @@ def _fit(
 
     # The targets of the start have another variance, hence a noise of their own. With that of the rounds, which may be
     # a tenth of it, fits to few bags with many false labels mistake classes for others.
-    targets, rounds = _label_information(log_prior, weight), leave_out(noise)
+    targets = _label_information(log_prior, weight)
     target_variance = float((share @ targets.square() - (share @ targets).square()).mean())
     start = leave_out(max(target_variance / signal_variance, noise))
 
@@ -155,7 +155,8 @@ def _fit(
 
     progress("bag regression", 0, REGRESSION_ITERATIONS)
     _, scores = regress(targets, *start)
-    del start
+    del start  # before as much is kept for the rounds
+    rounds = leave_out(noise)
     slope = START_SLOPE / score_moments(blocks, scores)[2]
     platt = PlattScaling(
         torch.full_like(slope, -math.log(float(weighted_mean(sizes, weight))) - START_SLOPE**2 / 2), slope
@@ -208,7 +209,7 @@ def _log_evidence(block: Block, scores: Tensor, platt: PlattScaling, background:
 def _responsibilities(
     block: Block, scores: Tensor, posterior: Tensor, platt: PlattScaling, background: Tensor | None
 ) -> Tensor:
-    """The posterior (n_b, q) that an instance carries each label."""
+    """The posterior (n_b, q) that an instance carries each label, in the precision of the scores."""
     logits = platt(scores)
     evidence = bag_evidence(logits, block.offsets, background)
-    return instance_posterior(logits, evidence, posterior, block.offsets)
+    return instance_posterior(logits, evidence, posterior, block.offsets).to(scores.dtype)

@@ -8,7 +8,6 @@ on past it, cannot answer for it.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import queue
@@ -38,6 +37,7 @@ from mipl.bench.execution.predictions import checked_classes, checked_probabilit
 from mipl.bench.execution.scores import Fitted, compute
 from mipl.bench.store.records import Outcome
 from mipl.bench.suite.cell import Cell
+from mipl.compute import give_memory_back
 from mipl.errors import MIPLError
 from mipl.parameters import check_parameters
 
@@ -225,8 +225,7 @@ def _reset_peak() -> float | None:
 
     What earlier cells freed is first given back to the system: kept, it would hide what this cell takes.
     """
-    with suppress(OSError, AttributeError):  # glibc only
-        ctypes.CDLL(None).malloc_trim(0)
+    give_memory_back()
     try:
         Path("/proc/self/clear_refs").write_text("5")
         return _status_mib("VmRSS")

@@ -153,8 +153,8 @@ def symmetric(upper: Tensor) -> Tensor:
 
 
 def _rotate(block: Block, rotation: Tensor, in_place: bool) -> Block:
-    target = block if in_place else block._replace(features=block.features.clone(), sums=block.sums.clone())
-    for chunk in target.features.split(CHUNK_ROWS):
-        chunk.copy_(chunk @ rotation)
-    target.sums.copy_(segment_sum(target.features, target.offsets))
-    return target
+    features = block.features if in_place else torch.empty_like(block.features)
+    for chunk, rotated in zip(block.features.split(CHUNK_ROWS), features.split(CHUNK_ROWS), strict=True):
+        torch.mm(chunk.clone() if in_place else chunk, rotation, out=rotated)
+    sums = segment_sum(features, block.offsets)
+    return block._replace(features=features, sums=block.sums.copy_(sums) if in_place else sums)

@@ -9,7 +9,7 @@ from baggp_blocks import generator, log_prior, low_rank_of
 from mipl.baggp.constants import STAGES
 from mipl.baggp.likelihood import Problem, fit_bag_likelihoods
 from mipl.baggp.places import Local
-from mipl.baggp.regression import fit_bag_regression
+from mipl.baggp.regression import fit_bag_regression, own_votes_of_parts
 from mipl.datasets.synthetic import make_bags
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.nystrom import principal_map
@@ -50,6 +50,6 @@ def test_a_gram_matrix_as_a_matrix_gives_the_answers_of_its_diagonal_from_the_fi
     data = low_rank_of(X, ds.bags.offsets, kernel_map)
     known, spectrum = log_prior(ds.candidates), data.spectrum
     expected = fit_bag_regression(data.blocks, spectrum, known, variances=[0.5]).log_evidence
-    for all_bags in (None, spectrum):
-        found = fit_bag_regression(data.blocks, torch.diag(spectrum), known, variances=[0.5], all_bags=all_bags)
+    for votes in (None, own_votes_of_parts(data.blocks, spectrum, known, 0.5, share=1.0)):
+        found = fit_bag_regression(data.blocks, torch.diag(spectrum), known, variances=[0.5], own_votes=votes)
         torch.testing.assert_close(found.log_evidence, expected, atol=1e-6, rtol=1e-6)

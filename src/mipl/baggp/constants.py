@@ -87,6 +87,8 @@ OFFSET_STEPS = 20
 TWO_FOLDS_INSTANCES = 200_000
 #: A fold has at least so many bags; with fewer than two such folds the modes of the priors below are taken.
 MIN_FOLD_BAGS = 4
+#: Difference between the bags of folds, relative to their mean, up to which they are taken to be equally large.
+EVEN_FOLDS = 0.1
 #: Prior on the common scale of both experts' log evidence, which is over-confident as a rule: mode and precision of
 #: its logarithm. Weak: a few dozen bags decide.
 PRIOR_SCALE, SCALE_PRECISION = 0.3, 0.2

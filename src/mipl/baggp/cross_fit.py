@@ -20,11 +20,11 @@ from torch import Tensor
 
 from mipl.baggp.blocks import Blocks, Place
 from mipl.baggp.candidate_noise import trusted_sets
-from mipl.baggp.constants import MIN_FOLD_BAGS, SIGNAL_VARIANCES, TWO_FOLDS_INSTANCES
+from mipl.baggp.constants import EVEN_FOLDS, MIN_FOLD_BAGS, SIGNAL_VARIANCES, TWO_FOLDS_INSTANCES
 from mipl.baggp.likelihood import BagLikelihood, Problem
 from mipl.baggp.low_rank import LowRank, gram_matrix
 from mipl.baggp.model import Expert
-from mipl.baggp.regression import fit_bag_regression
+from mipl.baggp.regression import fit_bag_regression, own_votes_of_parts
 from mipl.progress import SILENT, Phases
 from mipl.supervision import Supervision
 
@@ -113,13 +113,17 @@ def regress_without_folds(
 
     The variance of the regression function is that of the fit to all bags. The Gram matrix of a part of the bags is not
     diagonal as that of all bags is: the regression solves with it as it is, but leaves a bag's own vote out by that of
-    all bags (`mipl.baggp.leave_out`); the likelihood takes its diagonal. With `joined` the blocks of each fit are
-    joined first.
+    all bags (`mipl.baggp.leave_out`), which equally large folds share; the likelihood takes its diagonal. With `joined`
+    the blocks of each fit are joined first.
     """
     order = np.argsort(data.blocks.bags)
     at_a_time = 1 if signal_variance == SIGNAL_VARIANCES[0] else 2
     folds = data.blocks.folds
     held_out = [folds[start : start + at_a_time] for start in range(0, len(folds), at_a_time)]
+    share = 1 - 1 / len(held_out)
+    shared = None
+    if not joined and _are_even(data.blocks, held_out):
+        shared = own_votes_of_parts(data.blocks, data.spectrum, log_prior, signal_variance, share)
 
     def without(i: int, place: Place) -> Fold:
         watch = progress.within(f"fold {i + 1} of {len(held_out)}")
@@ -129,7 +133,12 @@ def regress_without_folds(
         if joined:
             kept = kept.joined()
         rows = torch.from_numpy(_positions(order, kept)).to(log_prior.device)
-        found = fit_bag_regression(kept, own, log_prior[rows], background, [signal_variance], watch, data.spectrum)
+        if shared is None:
+            part = float(own.diagonal().sum() / data.spectrum.sum())
+            votes = own_votes_of_parts(kept, data.spectrum, log_prior[rows], signal_variance, part)
+        else:
+            votes = shared.of(lambda column: replace(blocks, features=column).without(held_out[i]).features)
+        found = fit_bag_regression(kept, own, log_prior[rows], background, [signal_variance], watch, votes)
         prior, candidates, inside = torch.zeros_like(log_prior), sets.clone(), torch.zeros_like(sets[:, 0])
         prior[rows], inside[rows] = found.posterior, True
         candidates[rows] = trusted_sets(log_prior[rows], sets[rows], found.posterior) > -torch.inf
@@ -149,6 +158,13 @@ def read_held_out(data: LowRank, folds: Sequence[Fold], likelihoods: Sequence[Ba
         result.regression[rows] = left_out.cat(Expert.read, left_out.features, expert=fold.regression)
         result.likelihood[rows] = likelihood.log_evidence[rows]
     return result
+
+
+def _are_even(blocks: Blocks, held_out: Sequence[Sequence[int]]) -> bool:
+    """Whether about as many bags, by weight, are held out each time."""
+    weight = np.ones(len(blocks.bags)) if blocks.all_weights is None else blocks.all_weights.cpu().numpy()
+    bags = [sum(weight[part.bags].sum() for run in blocks.only(folds).parts for part in run) for folds in held_out]
+    return bool(np.ptp(bags) <= EVEN_FOLDS * np.mean(bags))
 
 
 def _positions(order: NDArray[np.int64], part: Blocks) -> NDArray[np.int64]:

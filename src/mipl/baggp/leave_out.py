@@ -16,7 +16,8 @@ in the place of :math:`U_B U_B^\top` the formula is the same.
 Where the Gram matrix G of all bags is diagonal and a fit keeps only some of the bags, the matrix of the kept ones other
 than B is taken to be the same share s of :math:`G - G_B` for all B. With the noise :math:`\sigma^2` and
 :math:`K = \Phi_B (s G + \sigma^2 I)^{-1} \Phi_B^\top` the inverse above becomes :math:`(I - s K)^{-1} (I + (1 - s) K)`,
-which exists whatever the features are, and no feature has to be multiplied by a matrix.
+which exists whatever the features are, and no feature has to be multiplied by a matrix. Fits that keep equally many
+bags, whichever these are, share it.
 """
 
 from __future__ import annotations

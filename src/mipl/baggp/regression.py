@@ -20,7 +20,7 @@ A bag of weight w counts as w bags in every sum and mean; what is left out of a 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -52,7 +52,7 @@ from mipl.baggp.platt import PlattScaling, fit_platt, score_moments
 from mipl.baggp.weights import mean_and_error, weigh, weighted_mean
 from mipl.progress import SILENT, Phases
 
-__all__ = ["BagRegression", "fit_bag_regression"]
+__all__ = ["BagRegression", "OwnVotes", "fit_bag_regression", "own_votes_of_parts"]
 
 
 class BagRegression(NamedTuple):
@@ -72,6 +72,41 @@ class BagRegression(NamedTuple):
     signal_variance: float
 
 
+class OwnVotes(NamedTuple):
+    """What leaves a bag's own vote out of fits with two noises.
+
+    Attributes
+    ----------
+    start_noise : float, of the start, which has targets of another variance than the rounds
+    start, rounds : Column of BagLeaveOut
+    """
+
+    start_noise: float
+    start: Column
+    rounds: Column
+
+    def of(self, selected: Callable[[Column], Column]) -> OwnVotes:
+        """Those of some blocks."""
+        return OwnVotes(self.start_noise, selected(self.start), selected(self.rounds))
+
+
+def own_votes_of_parts(
+    blocks: Blocks, spectrum: Tensor, log_prior: Tensor, signal_variance: float, share: float
+) -> OwnVotes:
+    """What leaves a bag's own vote out of fits to a `share` of the bags, whichever these are.
+
+    The diagonal Gram matrix (R,) is that of the bags of the blocks, or of more; `mipl.baggp.leave_out` has the formula.
+    """
+    share_of_bags = _instance_shares(_bag_sizes(blocks), blocks.weight)
+    start, rounds = _noises(log_prior, share_of_bags, blocks.weight, signal_variance)
+
+    def factors(noise: float) -> Column:
+        ridge = Ridge.of(share * spectrum, noise)
+        return blocks.map(leave_out_factors, blocks.features, ridge=ridge, share=share)
+
+    return OwnVotes(start, factors(start), factors(rounds))
+
+
 def fit_bag_regression(
     blocks: Blocks,
     gram: Tensor,
@@ -79,18 +114,17 @@ def fit_bag_regression(
     background: Tensor | None = None,
     variances: Sequence[float] = SIGNAL_VARIANCES,
     progress: Phases = SILENT,
-    all_bags: Tensor | None = None,
+    own_votes: OwnVotes | None = None,
 ) -> BagRegression:
     """Fit to blocks with this Gram matrix, (R, R) or its diagonal (R,), and to what is known of labels (m, q).
 
     The best of the `variances` is taken. These are in ascending order; a larger one must be clearly better than those
-    before it. `all_bags` is the diagonal (R,) of the Gram matrix of more bags, which is diagonal: a bag's own vote is
-    then left out as `mipl.baggp.leave_out` says for a part of them, at a fraction of the time.
+    before it. With `own_votes`, which are of one variance, nothing has to be computed to leave a bag's own vote out.
     """
 
     def at(variance: float, place: Place) -> BagRegression:
         there = replace(blocks, place=place)
-        return _fit(there, gram, log_prior, background, variance, progress, all_bags)
+        return _fit(there, gram, log_prior, background, variance, progress, own_votes)
 
     best: BagRegression
     best, *others = blocks.place.concurrently([partial(at, variance) for variance in variances])
@@ -115,24 +149,15 @@ def _fit(
     background: Tensor | None,
     signal_variance: float,
     progress: Phases,
-    all_bags: Tensor | None,
+    own_votes: OwnVotes | None,
 ) -> BagRegression:
     """Fit at one variance of the regression function."""
-    weight, sizes = blocks.weight, blocks.cat(_sizes, blocks.features).double()
+    weight, sizes = blocks.weight, _bag_sizes(blocks)
+    share = _instance_shares(sizes, weight)
     relative_weight = None if weight is None else weight / weight.mean()
-    q = log_prior.shape[1]
-    noise = (1 / q) * (1 - 1 / q) / signal_variance
-
-    share = weigh(sizes, weight)
-    share = share / share.sum()
-
-    def leave_out(noise: float) -> tuple[Ridge, Column]:
-        ridge = Ridge.of(gram, noise)
-        if all_bags is None:
-            return ridge, blocks.map(leave_out_factors, blocks.features, ridge=ridge)
-        share = float(gram.diagonal().sum() / all_bags.sum())
-        kept = Ridge.of(share * all_bags, noise)
-        return ridge, blocks.map(leave_out_factors, blocks.features, ridge=kept, share=share)
+    start_noise, noise = _noises(log_prior, share, weight, signal_variance)
+    if own_votes is not None:
+        start_noise = own_votes.start_noise
 
     def regress(targets: Tensor, ridge: Ridge, factors: Column) -> tuple[Tensor, Column]:
         """Coefficients (R, q) for targets (m, q), and leave-one-bag-out scores (n_b, q)."""
@@ -141,11 +166,8 @@ def _fit(
         coef = ridge.solve(right)
         return coef, blocks.map(_leave_one_bag_out, blocks.features, factors, centred, coef=coef)
 
-    # The targets of the start have another variance, hence a noise of their own. With that of the rounds, which may be
-    # a tenth of it, fits to few bags with many false labels mistake classes for others.
-    targets = _label_information(log_prior, weight)
-    target_variance = float((share @ targets.square() - (share @ targets).square()).mean())
-    start = leave_out(max(target_variance / signal_variance, noise))
+    def leave_out(ridge: Ridge) -> Column:
+        return blocks.map(leave_out_factors, blocks.features, ridge=ridge)
 
     def bag_posterior(scores: Column, platt: PlattScaling) -> tuple[Tensor, Tensor, Tensor]:
         """Posterior and log evidence (m, q) of all bags, class offsets included, and these offsets (q,)."""
@@ -154,9 +176,11 @@ def _fit(
         return label_posterior(evidence + offset, log_prior), evidence + offset, offset
 
     progress("bag regression", 0, REGRESSION_ITERATIONS)
-    _, scores = regress(targets, *start)
-    del start  # before as much is kept for the rounds
-    rounds = leave_out(noise)
+    ridge = Ridge.of(gram, start_noise)
+    targets = _label_information(log_prior, weight)
+    _, scores = regress(targets, ridge, leave_out(ridge) if own_votes is None else own_votes.start)
+    ridge = Ridge.of(gram, noise)
+    factors = leave_out(ridge) if own_votes is None else own_votes.rounds
     slope = START_SLOPE / score_moments(blocks, scores)[2]
     platt = PlattScaling(
         torch.full_like(slope, -math.log(float(weighted_mean(sizes, weight))) - START_SLOPE**2 / 2), slope
@@ -167,7 +191,7 @@ def _fit(
         carries = blocks.map(
             _responsibilities, blocks.features, scores, blocks.rows(posterior), platt=platt, background=background
         )
-        coef, scores = regress(posterior, *rounds)
+        coef, scores = regress(posterior, ridge, factors)
         platt = fit_platt(blocks, scores, carries, platt)
         before = posterior
         posterior, log_evidence, offset = bag_posterior(scores, platt)
@@ -175,6 +199,29 @@ def _fit(
             break
     expert = Expert(coef * platt.slope, platt.intercept, offset, background)
     return BagRegression(expert, posterior, log_evidence, signal_variance)
+
+
+def _bag_sizes(blocks: Blocks) -> Tensor:
+    return blocks.cat(_sizes, blocks.features).double()
+
+
+def _instance_shares(sizes: Tensor, weight: Tensor | None) -> Tensor:
+    """The share (m,) of all instances that is in each bag."""
+    counted = weigh(sizes, weight)
+    return counted / counted.sum()
+
+
+def _noises(log_prior: Tensor, share: Tensor, weight: Tensor | None, signal_variance: float) -> tuple[float, float]:
+    """The noise of the start and that of the rounds.
+
+    The targets of the start have another variance, hence a noise of their own. With that of the rounds, which may be a
+    tenth of it, fits to few bags with many false labels mistake classes for others.
+    """
+    q = log_prior.shape[1]
+    noise = (1 / q) * (1 - 1 / q) / signal_variance
+    targets = _label_information(log_prior, weight)
+    target_variance = float((share @ targets.square() - (share @ targets).square()).mean())
+    return max(target_variance / signal_variance, noise), noise
 
 
 def _label_information(log_prior: Tensor, weight: Tensor | None) -> Tensor:

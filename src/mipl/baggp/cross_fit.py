@@ -120,9 +120,9 @@ def regress_without_folds(
     at_a_time = 1 if signal_variance == SIGNAL_VARIANCES[0] else 2
     folds = data.blocks.folds
     held_out = [folds[start : start + at_a_time] for start in range(0, len(folds), at_a_time)]
-    share = 1 - 1 / len(held_out)
     shared = None
     if not joined and _are_even(data.blocks, held_out):
+        share = 1 - 1 / len(held_out)
         shared = own_votes_of_parts(data.blocks, data.spectrum, log_prior, signal_variance, share)
 
     def without(i: int, place: Place) -> Fold:

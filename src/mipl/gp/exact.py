@@ -142,8 +142,8 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
         """Evaluate the objective at residuals r (C, n) and total noises (C, n)."""
 
     @abstractmethod
-    def _solve(self, residual: Tensor, noise: Tensor) -> Solve:
-        """Solutions of A_c a_c = r_c that are accurate enough for prediction."""
+    def _solve(self, residual: Tensor, noise: Tensor, factor: Tensor | None) -> Solve:
+        """Solutions of A_c a_c = r_c that are accurate enough for prediction; `factor` as in `condition`."""
 
     @abstractmethod
     def _inverse_root(self, noise: Tensor) -> NDArray[np.float32] | None:
@@ -177,11 +177,16 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
 
     @torch.no_grad()
     def condition(
-        self, targets: NDArray[np.float64], noise: NDArray[np.float64], *, variances: bool = True
+        self,
+        targets: NDArray[np.float64],
+        noise: NDArray[np.float64],
+        *,
+        variances: bool = True,
+        factor: Tensor | None = None,
     ) -> Conditioned:
         """The posterior given targets and noise variances (n, C), at the present parameters.
 
-        Without `variances` no roots of the inverses are computed.
+        Without `variances` no roots of the inverses are computed. A `factor` (n, k) with F F' near K helps a solver.
         """
         self.K.update(derivatives=False)
         residual, total_noise = self._systems(targets, noise)
@@ -190,7 +195,7 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
             merged = merge(self.repeats, residual, total_noise)
             residual, total_noise = merged.residual.to(self.dtype), merged.noise.to(self.dtype)
             kept_noise = merged.noise.T.cpu().numpy()
-        solution, iterations, cg_residual = self._solve(residual, total_noise)
+        solution, iterations, cg_residual = self._solve(residual, total_noise, factor)
         state = PosteriorState(
             instances=self.X,
             mean=self.mean.cpu().numpy().copy(),

@@ -14,7 +14,7 @@ import torch
 from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 from torch import Tensor
 
-from mipl.gp.matern import NUS, matern_and_derivative
+from mipl.gp.matern import NUS, decay_rate, matern, matern_and_derivative
 
 __all__ = [
     "KernelMatrix",
@@ -56,20 +56,27 @@ def distances(A: Tensor, B: Tensor) -> Tensor:
 
 
 def _distances(A: Tensor, A_squares: Tensor, B: Tensor, B_squares: Tensor) -> Tensor:
-    """Distances (a, b) between rows of A (a, d) and B (b, d), whose squared lengths are given.
+    """Distances (a, b) between rows of A (a, d) and B (b, d), whose squared lengths are given."""
+    out = A.new_empty(len(A), len(B))
+    for part in _squared_distances(A, A_squares, B, B_squares, out):
+        part.sqrt_()
+    return out
 
-    A product of matrices leaves a rounding error in proportion to these lengths, too large for rows that are close to
-    each other. Such pairs are few, of about equal length, and subtracted from each other instead.
+
+def _squared_distances(A: Tensor, A_squares: Tensor, B: Tensor, B_squares: Tensor, out: Tensor) -> Iterator[Tensor]:
+    """Squared distances between rows of A (a, d) and B (b, d) in `out` (a, b), of which rows are given out in turn.
+
+    A product of matrices leaves a rounding error in proportion to the squared lengths, too large for rows that are
+    close to each other. Such pairs are few, of about equal length, and subtracted from each other instead.
     """
-    squares = torch.addmm(B_squares, A, B.T, alpha=-2)
+    torch.mm(-2 * A, B.T, out=out)
     step = max(1, _CHUNK // len(B))
-    for rows, lengths, part in zip(A.split(step), A_squares.split(step), squares.split(step), strict=True):
-        part.add_(lengths[:, None])
+    for rows, lengths, part in zip(A.split(step), A_squares.split(step), out.split(step), strict=True):
+        part.add_(B_squares).add_(lengths[:, None])
         for pairs in (part < _NEAR * lengths[:, None]).nonzero().split(_CHUNK // 8):
             i, j = pairs.unbind(1)
             part[i, j] = (rows[i] - B[j]).square_().sum(1)
-        part.sqrt_()
-    return squares
+        yield part
 
 
 def is_scaled_matern(kernel: Kernel) -> bool:
@@ -113,16 +120,27 @@ def _centre(X: Tensor) -> Tensor:
 def cross_kernel(kernel: Kernel, A: Tensor, B: Tensor) -> Tensor:
     """Kernel values (a, b) between two sets of instances."""
     if is_scaled_matern(kernel):
-        centre = _centre(B)
-        values = distances(A - centre, B - centre).to(A.dtype)
-        step = max(1, _CHUNK // len(B))
-        scratch = [values.new_empty(min(step, len(A)), len(B)) for _ in range(3)]
-        for part in values.split(step):
-            found, _ = _evaluate(kernel, part, tuple(array[: len(part)] for array in scratch))
-            part.copy_(found)
-        return values
+        return _cross_matern(kernel, A, B)
     dense: Tensor = kernel(A, B).to_dense()
     return dense
+
+
+def _cross_matern(kernel: ScaleKernel, A: Tensor, B: Tensor) -> Tensor:
+    """Values (a, b) of a scaled Matérn kernel, in the fewest passes: from squared distances in units of the decay."""
+    nu, outputscale = kernel.base_kernel.nu, kernel.outputscale.item()
+    rate, centre = decay_rate(nu, kernel.base_kernel.lengthscale.item()), _centre(B)
+    scaled = [(X - centre) * rate for X in (A, B)]
+    squares = [X.square().sum(1) for X in scaled]
+    if A.dtype != torch.float64 and not all(lengths.max() <= _LARGEST for lengths in squares):
+        scaled = [(X.double() - centre.double()) * rate for X in (A, B)]
+        squares = [X.square().sum(1) for X in scaled]
+    values = scaled[0].new_empty(len(A), len(B))
+    scratch = scaled[0].new_empty(max(1, _CHUNK // len(B)), len(B))
+    for part in _squared_distances(scaled[0], squares[0], scaled[1], squares[1], values):
+        # The kernel of what lies farther apart is zero in any case, and a product with it stays a number.
+        found = matern(part.clamp_(max=_LARGEST), nu, out=scratch[: len(part)])
+        torch.mul(found, outputscale, out=part)
+    return values.to(A.dtype)
 
 
 def kernel_matrix(kernel: Kernel, X: Tensor, memory_budget: float, *, derivatives: bool = True) -> KernelMatrix:

@@ -11,6 +11,7 @@ from dense_gp import LENGTHSCALE, OUTPUTSCALE, D, N, cholesky_engine, distances,
 from dense_low_rank import noises
 
 from mipl.gp.landmark_variances import JITTER, landmark_features, with_landmark_variances
+from mipl.gp.solvers import weighted_grams
 
 NEW = np.random.default_rng(1).normal(size=(900, D))
 
@@ -21,7 +22,8 @@ def kernel(A: Any, B: Any) -> Any:
 
 def with_landmarks(exact: Any, n_landmarks: int) -> Any:
     X = torch.tensor(exact.state.instances, dtype=torch.float32)
-    return with_landmark_variances(exact, landmark_features(exact.kernel, X, n_landmarks, seed=0))
+    found = landmark_features(exact.kernel, X, n_landmarks, seed=0)
+    return with_landmark_variances(exact, found, weighted_grams(found.features, torch.tensor(1 / exact.state.noise.T)))
 
 
 def explained(posterior: Any, X: Any, new: Any) -> Any:

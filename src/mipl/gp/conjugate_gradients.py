@@ -168,10 +168,9 @@ class ConjugateGradientEngine(ExactEngine):
             value, solution, trace_kernel + fit_kernel, by_noise.sum(2), out.iterations, out.residual
         )  # fmt: skip
 
-    def _solve(self, residual: Tensor, noise: Tensor, factor: Tensor | None) -> Solve:
-        preconditioner = self._preconditioner(noise) if factor is None else Preconditioner(factor, noise)
+    def _solve(self, residual: Tensor, noise: Tensor, preconditioner: Preconditioner | None) -> Solve:
         out = solve(
-            self.K, noise, residual[:, :, None], preconditioner,
+            self.K, noise, residual[:, :, None], preconditioner or self._preconditioner(noise),
             n_probes=0, tol=FINAL_TOLERANCE * self.cg_tol, max_iter=self.max_cg_iter,
         )  # fmt: skip
         return Solve(out.x[:, :, 0], out.iterations, out.residual)

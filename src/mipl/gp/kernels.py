@@ -17,6 +17,7 @@ from torch import Tensor
 from mipl.gp.matern import NUS, decay_rate, matern, matern_and_derivative
 
 __all__ = [
+    "CrossKernel",
     "KernelMatrix",
     "MaternMatrix",
     "cross_kernel",
@@ -58,23 +59,29 @@ def distances(A: Tensor, B: Tensor) -> Tensor:
 def _distances(A: Tensor, A_squares: Tensor, B: Tensor, B_squares: Tensor) -> Tensor:
     """Distances (a, b) between rows of A (a, d) and B (b, d), whose squared lengths are given."""
     out = A.new_empty(len(A), len(B))
-    for part in _squared_distances(A, A_squares, B, B_squares, out):
+    for part in _squared_distances(A, A_squares, B, _with_squares(B, B_squares), out):
         part.sqrt_()
     return out
 
 
-def _squared_distances(A: Tensor, A_squares: Tensor, B: Tensor, B_squares: Tensor, out: Tensor) -> Iterator[Tensor]:
+def _with_squares(B: Tensor, B_squares: Tensor) -> Tensor:
+    """Rows [b, 1, |b|^2], whose products with [-2 a, |a|^2, 1] are squared distances."""
+    return torch.cat([B, torch.ones_like(B_squares)[:, None], B_squares[:, None]], 1)
+
+
+def _squared_distances(A: Tensor, A_squares: Tensor, B: Tensor, right: Tensor, out: Tensor) -> Iterator[Tensor]:
     """Squared distances between rows of A (a, d) and B (b, d) in `out` (a, b), of which rows are given out in turn.
 
-    A product of matrices leaves a rounding error in proportion to the squared lengths, too large for rows that are
-    close to each other. Such pairs are few, of about equal length, and subtracted from each other instead.
+    `right` is what `_with_squares` makes of B. A product of matrices leaves a rounding error in proportion to the
+    squared lengths, too large for rows that are close to each other. Such pairs are few, of about equal length, and
+    subtracted from each other instead.
     """
-    torch.mm(-2 * A, B.T, out=out)
+    torch.mm(torch.cat([-2 * A, A_squares[:, None], torch.ones_like(A_squares)[:, None]], 1), right.T, out=out)
     step = max(1, _CHUNK // len(B))
     for rows, lengths, part in zip(A.split(step), A_squares.split(step), out.split(step), strict=True):
-        part.add_(B_squares).add_(lengths[:, None])
-        for pairs in (part < _NEAR * lengths[:, None]).nonzero().split(_CHUNK // 8):
-            i, j = pairs.unbind(1)
+        close = (part.amin(1) < _NEAR * lengths).nonzero()[:, 0]
+        for pairs in (part[close] < _NEAR * lengths[close, None]).nonzero().split(_CHUNK // 8):
+            i, j = close[pairs[:, 0]], pairs[:, 1]
             part[i, j] = (rows[i] - B[j]).square_().sum(1)
         yield part
 
@@ -116,31 +123,51 @@ def _centre(X: Tensor) -> Tensor:
     return X[lengths <= _WILD * usual.median()].mean(0)
 
 
-@torch.no_grad()
 def cross_kernel(kernel: Kernel, A: Tensor, B: Tensor) -> Tensor:
     """Kernel values (a, b) between two sets of instances."""
-    if is_scaled_matern(kernel):
-        return _cross_matern(kernel, A, B)
-    dense: Tensor = kernel(A, B).to_dense()
-    return dense
+    return CrossKernel(kernel, B)(A)
 
 
-def _cross_matern(kernel: ScaleKernel, A: Tensor, B: Tensor) -> Tensor:
-    """Values (a, b) of a scaled Matérn kernel, in the fewest passes: from squared distances in units of the decay."""
-    nu, outputscale = kernel.base_kernel.nu, kernel.outputscale.item()
-    rate, centre = decay_rate(nu, kernel.base_kernel.lengthscale.item()), _centre(B)
-    scaled = [(X - centre) * rate for X in (A, B)]
-    squares = [X.square().sum(1) for X in scaled]
-    if A.dtype != torch.float64 and not all(lengths.max() <= _LARGEST for lengths in squares):
-        scaled = [(X.double() - centre.double()) * rate for X in (A, B)]
-        squares = [X.square().sum(1) for X in scaled]
-    values = scaled[0].new_empty(len(A), len(B))
-    scratch = scaled[0].new_empty(max(1, _CHUNK // len(B)), len(B))
-    for part in _squared_distances(scaled[0], squares[0], scaled[1], squares[1], values):
-        # The kernel of what lies farther apart is zero in any case, and a product with it stays a number.
-        found = matern(part.clamp_(max=_LARGEST), nu, out=scratch[: len(part)])
-        torch.mul(found, outputscale, out=part)
-    return values.to(A.dtype)
+class CrossKernel:
+    """Kernel values between any instances and those of one set, at the present parameters of the kernel.
+
+    Those of a scaled Matérn kernel take the fewest passes: from squared distances in units of its decay.
+
+    Parameters
+    ----------
+    kernel : gpytorch.kernels.Kernel
+    B : (b, d) tensor
+        The set.
+    """
+
+    @torch.no_grad()
+    def __init__(self, kernel: Kernel, B: Tensor) -> None:
+        self.kernel, self.B, self.closed_form = kernel, B, is_scaled_matern(kernel)
+        if self.closed_form:
+            self.rate = decay_rate(kernel.base_kernel.nu, kernel.base_kernel.lengthscale.item())
+            self.centre = _centre(B)
+            self.scaled = (B - self.centre) * self.rate
+            self.squares = self.scaled.square().sum(1)
+            self.right = _with_squares(self.scaled, self.squares)
+
+    @torch.no_grad()
+    def __call__(self, A: Tensor) -> Tensor:
+        """Kernel values (a, b) of instances A (a, d) with the set."""
+        if not self.closed_form:
+            dense: Tensor = self.kernel(A, self.B).to_dense()
+            return dense
+        nu, outputscale = self.kernel.base_kernel.nu, self.kernel.outputscale.item()
+        scaled = (A - self.centre) * self.rate
+        squares, single = scaled.square().sum(1), A.dtype != torch.float64
+        if single and not all(lengths.max() <= _LARGEST for lengths in (squares, self.squares)):
+            return CrossKernel(self.kernel, self.B.double())(A.double()).to(A.dtype)
+        values = scaled.new_empty(len(A), len(self.B))
+        scratch = scaled.new_empty(max(1, _CHUNK // len(self.B)), len(self.B))
+        for part in _squared_distances(scaled, squares, self.scaled, self.right, values):
+            if not single:  # farther apart the kernel is zero in any case, and products with it stay numbers
+                part.clamp_(max=_LARGEST)
+            torch.mul(matern(part, nu, out=scratch[: len(part)]), outputscale, out=part)
+        return values
 
 
 def kernel_matrix(kernel: Kernel, X: Tensor, memory_budget: float, *, derivatives: bool = True) -> KernelMatrix:

@@ -22,7 +22,7 @@ from torch import Tensor
 from mipl.gp.kernels import cross_kernel
 from mipl.gp.landmarks import kmeans_landmarks
 from mipl.gp.posterior import Posterior
-from mipl.gp.solvers import BLOCK_ROWS, weighted_grams
+from mipl.gp.solvers import BLOCK_ROWS
 
 __all__ = ["LandmarkFeatures", "landmark_features", "with_landmark_variances"]
 
@@ -55,7 +55,7 @@ def landmark_features(kernel: Kernel, X: Tensor, n_landmarks: int, seed: int) ->
 
 
 @torch.no_grad()
-def with_landmark_variances(posterior: Posterior, found: LandmarkFeatures) -> Posterior:
+def with_landmark_variances(posterior: Posterior, found: LandmarkFeatures, grams: Tensor) -> Posterior:
     """The same posterior means, with variances from landmarks.
 
     Parameters
@@ -64,12 +64,13 @@ def with_landmark_variances(posterior: Posterior, found: LandmarkFeatures) -> Po
         An exact one; its roots are not used, and may be missing.
     found : LandmarkFeatures
         Of the instances of the posterior.
+    grams : (C, M, M) tensor
+        The sums of the features' products over the noises of each class (`mipl.gp.solvers.weighted_grams`).
     """
     state, upper = posterior.state, found.upper
-    assert state.noise is not None  # an exact posterior has it
     identity = torch.eye(len(upper), dtype=torch.float64, device=upper.device)
     roots = []
-    for gram in weighted_grams(found.features, torch.tensor(1 / state.noise.T, device=upper.device)):
+    for gram in grams:
         explained = (1 + ROOT_JITTER) * identity - torch.cholesky_inverse(torch.linalg.cholesky(identity + gram))
         roots.append(torch.linalg.solve_triangular(upper, torch.linalg.cholesky(explained), upper=True))
     prior_root = torch.linalg.solve_triangular(upper, identity, upper=True)

@@ -99,12 +99,14 @@ class Preconditioner:
         The shared low-rank factor.
     noise : (C, n) tensor
         The diagonals D_c.
+    grams : (C, k, k) tensor, default=None
+        L' D_c^-1 L, where they are known.
     """
 
-    def __init__(self, L: Tensor, noise: Tensor) -> None:
+    def __init__(self, L: Tensor, noise: Tensor, grams: Tensor | None = None) -> None:
         self.L, self.noise = L, noise
-        identity = torch.eye(L.shape[1], dtype=torch.float64, device=L.device)
-        inner = torch.linalg.cholesky(weighted_grams(L, 1 / noise.double()) + identity)
+        grams = weighted_grams(L, 1 / noise.double()) if grams is None else grams
+        inner = torch.linalg.cholesky(grams + torch.eye(L.shape[1], dtype=torch.float64, device=L.device))
         self.logdet = 2 * inner.diagonal(dim1=1, dim2=2).log().sum(1) + noise.double().log().sum(1)
         self.inner = inner.to(L.dtype)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mipl.gp.conjugate_gradients import ConjugateGradientEngine
 from mipl.gp.exact import Conditioned, Evidence, ExactEngine
 from mipl.gp.gradient_path import GradientPath
-from mipl.gp.landmark_variances import landmark_features, with_landmark_variances
+from mipl.gp.landmark_variances import landmark_features
 
 __all__ = ["SubsetEngine"]
 
@@ -77,8 +77,9 @@ class SubsetEngine:
         foretold = None if path is None else path.foretold()
         if foretold is not None:
             assert self._last is not None
-            gradients = foretold[1:].split([p.numel() for p in self._learned()])
-            for parameter, gradient in zip(self._learned(), gradients, strict=True):
+            learned = [parameter for parameter in self.parameters() if parameter.grad is not None]
+            gradients = foretold[1:].split([parameter.numel() for parameter in learned])
+            for parameter, gradient in zip(learned, gradients, strict=True):
                 parameter.grad = gradient.view_as(parameter).to(parameter)
             return self._last._replace(loss=foretold[0].item(), iterations=0)
         out = self._learner.evidence(targets[self._rows], noise[self._rows], warm=warm)
@@ -87,12 +88,9 @@ class SubsetEngine:
         self._last = out._replace(posterior_mean=means)
         if path is not None:
             loss = torch.tensor([out.loss], dtype=torch.float64, device=self.mean.device)
-            path.evaluated(torch.cat([loss, *(p.grad.double().reshape(-1) for p in self._learned())]))
+            gradients = [p.grad.double().reshape(-1) for p in self.parameters() if p.grad is not None]
+            path.evaluated(torch.cat([loss, *gradients]))
         return self._last
-
-    def _learned(self) -> list[torch.nn.Parameter]:
-        """The parameters that have a gradient."""
-        return [parameter for parameter in self.parameters() if parameter.grad is not None]
 
     def condition(self, targets: NDArray[np.float64], noise: NDArray[np.float64]) -> Conditioned:
         """The posterior given all targets and noise variances (n, C), at the present parameters."""
@@ -104,6 +102,4 @@ class SubsetEngine:
             return exact.condition(targets, noise)
         rows = torch.tensor(exact.X, dtype=torch.float32, device=exact.device)
         landmarks = landmark_features(exact.kernel, rows, self._n_landmarks, self._seed)
-        found = exact.condition(targets, noise, variances=False, factor=landmarks.features)
-        del exact  # its kernel matrix
-        return found._replace(posterior=with_landmark_variances(found.posterior, landmarks))
+        return exact.condition(targets, noise, landmarks=landmarks)

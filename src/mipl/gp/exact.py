@@ -212,6 +212,7 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
         )
         posterior = Posterior(self.kernel, state, device=self.device)
         if landmarks is not None and grams is not None:
+            self.K.release()
             posterior = with_landmark_variances(posterior, landmarks, grams)
         return Conditioned(posterior, iterations, cg_residual)
 

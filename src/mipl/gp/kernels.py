@@ -180,6 +180,11 @@ def kernel_matrix(kernel: Kernel, X: Tensor, memory_budget: float, *, derivative
     return KernelMatrix(kernel, X, memory_budget)
 
 
+def _length(rows: slice) -> int:
+    length: int = rows.stop - rows.start
+    return length
+
+
 class KernelMatrix:
     """The (n, n) matrix K of a GPyTorch kernel on the training instances.
 
@@ -248,8 +253,13 @@ class KernelMatrix:
     def update(self, *, derivatives: bool = True) -> None:
         """Take over the kernel's present parameters; `derivatives` says whether gradients will be asked for."""
         if self.cached:
-            for a, b in self._upper():
-                self.tiles[a, b] = self._compute(self.slices[a], self.slices[b])
+            self.tiles = self.tiles or self._memory()
+            for (a, b), tile in self.tiles.items():
+                tile.copy_(self._compute(self.slices[a], self.slices[b]))
+
+    def release(self) -> None:
+        """Give back the memory of K; `update` takes it again."""
+        self.tiles = {}
 
     def row(self, i: int) -> Tensor:
         """Row i of K (n,)."""
@@ -283,6 +293,12 @@ class KernelMatrix:
             if a != b:
                 out[:, rows].addmm_(V[:, columns], block.T)
         return out
+
+    def _memory(self) -> dict[tuple[int, int], Tensor]:
+        """Memory for the upper tiles in one piece: such a piece goes back to the system as soon as it is freed."""
+        shapes = {(a, b): (_length(self.slices[a]), _length(self.slices[b])) for a, b in self._upper()}
+        pieces = self.X.new_empty(sum(r * c for r, c in shapes.values())).split([r * c for r, c in shapes.values()])
+        return {tile: piece.view(shape) for (tile, shape), piece in zip(shapes.items(), pieces, strict=True)}
 
     def _upper(self) -> Iterator[tuple[int, int]]:
         """The tiles on and above the diagonal."""
@@ -335,13 +351,12 @@ class MaternMatrix(KernelMatrix):
             super().update()
             return
         if not self.distances:
-            for a, b in self._upper():
-                self.distances[a, b] = self._distances(self.slices[a], self.slices[b])
-                self.derivatives[a, b] = torch.empty_like(self.distances[a, b])
+            self.distances, self.derivatives = self._memory(), self._memory()
+            for (a, b), distance in self.distances.items():
+                distance.copy_(self._distances(self.slices[a], self.slices[b]))
+        self.tiles = self.tiles or self._memory()
         scratch = self.X.new_empty(self.tile_rows**2)
         for tile, distance in self.distances.items():
-            if tile not in self.tiles:
-                self.tiles[tile] = torch.empty_like(distance)
             power = scratch[: distance.numel()].view_as(distance)
             _evaluate(self.kernel, distance, (self.tiles[tile], self.derivatives[tile], power))
 

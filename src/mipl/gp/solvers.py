@@ -72,13 +72,13 @@ def weighted_grams(L: Tensor, weights: Tensor) -> Tensor:
     times that weight; only the other rows are summed again.
     """
     shared = _gram(L, None)
-    grams = []
-    for weight in weights.double():
+    grams = shared.new_empty(len(weights), *shared.shape)
+    for weight, gram in zip(weights.double(), grams, strict=True):
         values, counts = weight.unique(return_counts=True)
         usual = values[counts.argmax()]
         rows = (weight != usual).nonzero()[:, 0]
-        grams.append(usual * shared + _gram(L[rows], weight[rows] - usual))
-    return torch.stack(grams)
+        torch.mul(shared, usual, out=gram).add_(_gram(L[rows], weight[rows] - usual))
+    return grams
 
 
 def _gram(L: Tensor, weights: Tensor | None) -> Tensor:

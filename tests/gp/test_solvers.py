@@ -8,8 +8,17 @@ import numpy as np
 import pytest
 import torch
 
+from mipl.gp import solvers
 from mipl.gp.kernels import kernel_matrix, scaled_matern
-from mipl.gp.solvers import Preconditioner, pivoted_cholesky, refine, solve, system_product, tridiagonal_logdet
+from mipl.gp.solvers import (
+    Preconditioner,
+    pivoted_cholesky,
+    refine,
+    solve,
+    system_product,
+    tridiagonal_logdet,
+    weighted_grams,
+)
 
 N, C, S = 60, 3, 4
 
@@ -196,3 +205,13 @@ def test_probes_estimate_the_log_determinant(K: Any, noise: Any) -> None:
     expected = torch.linalg.slogdet(systems(K, noise)).logabsdet - preconditioner.logdet
     assert ((found - expected).abs() < 4 * forms.std(1) / t**0.5).all()
     assert (found > 10 * forms.std(1) / t**0.5).all()
+
+
+@pytest.mark.parametrize("rows", [1, 7, 4096])
+def test_weighted_grams_are_the_sums_over_all_rows(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solvers, "BLOCK_ROWS", rows)
+    generator = torch.Generator().manual_seed(0)
+    L = torch.randn(50, 3, generator=generator, dtype=torch.float64)
+    weights = torch.tensor([0.5, 2.0, 3.0])[torch.randint(3, (C, 50), generator=generator)].double()
+    weights[0] = 0.25
+    torch.testing.assert_close(weighted_grams(L, weights), torch.einsum("cn,ni,nj->cij", weights, L, L))

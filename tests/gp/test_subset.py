@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from dense_gp import CPU, LENGTHSCALE, OUTPUTSCALE, C, cholesky_engine, dense, distances, matern, problem
+from dense_gp import CPU, LENGTHSCALE, OUTPUTSCALE, C, cg_engine, cholesky_engine, dense, distances, matern, problem
 
 from mipl.gp.cholesky import CholeskyEngine
+from mipl.gp.gradient_path import GradientPath
 from mipl.gp.kernels import scaled_matern
+from mipl.gp.landmark_variances import landmark_features
 from mipl.gp.subset import SubsetEngine
 
 ROWS = np.arange(0, 200, 3)
@@ -39,6 +41,39 @@ def test_it_learns_as_an_exact_engine_on_the_rows_does() -> None:
         curves.append((losses, means))
     np.testing.assert_array_equal(curves[0][0], curves[1][0])
     np.testing.assert_array_equal(curves[0][1], curves[1][1])
+
+
+def learned(engine: Any, y: Any, noise: Any, steps: int) -> tuple[Any, list[float]]:
+    """Parameters after steps of Adam with cosine annealing, and the losses."""
+    optimizer = torch.optim.Adam(engine.parameters(), lr=0.1)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=steps)
+    losses = []
+    for _ in range(steps):
+        losses.append(engine.evidence(y, noise, warm=True).loss)
+        optimizer.step()
+        schedule.step()
+    return torch.cat([p.detach().reshape(-1) for p in engine.parameters()]), losses
+
+
+def test_extrapolated_steps_of_conjugate_gradients_end_where_evaluated_ones_end() -> None:
+    X, y, noise = problem()
+    y = 3 * np.sin(1.5 * X[:, :C]) - 2 + 0.1 * y
+    evaluations = []
+
+    def build(rows: Any, kernel: Any, weights: Any) -> Any:
+        engine = cg_engine(rows, kernel=kernel, weights=weights)
+        evaluate = engine._evaluate
+        engine._evaluate = lambda *args, **kwargs: evaluations.append(0) or evaluate(*args, **kwargs)
+        return engine
+
+    engine = SubsetEngine(build, X, scaled_matern(2.5, LENGTHSCALE, OUTPUTSCALE), np.arange(len(X)))
+    engine._path = GradientPath(0.01)  # solves are far more precise, so that differences come from extrapolation
+    found, losses = learned(engine, y, noise, 150)
+    expected, expected_losses = learned(cg_engine(X), y, noise, 150)
+    assert len(evaluations) < 75
+    assert expected.abs().min() > 1, "the parameters have not moved"
+    torch.testing.assert_close(found, expected, atol=2e-3, rtol=0)
+    np.testing.assert_allclose(losses, expected_losses, atol=1e-3)
 
 
 def test_its_posterior_is_that_of_all_rows_at_the_learned_parameters() -> None:
@@ -72,3 +107,12 @@ def test_with_landmarks_its_means_stay_those_of_all_rows() -> None:
     (mean, variance), (exact_mean, exact_variance) = posterior.moments(new, 3), exact.moments(new, 3)
     np.testing.assert_array_equal(mean, exact_mean)
     assert (variance > exact_variance - 1e-4).all(), "landmarks explain more than the instances do"
+
+
+def test_landmarks_as_preconditioner_do_not_change_the_solutions() -> None:
+    X, y, noise = problem()
+    engine = cg_engine(X)
+    landmarks = landmark_features(engine.kernel, torch.tensor(X, dtype=torch.float32), 60, seed=0)
+    given, alone = engine.condition(y, noise, landmarks=landmarks), engine.condition(y, noise)
+    np.testing.assert_allclose(given.posterior.state.solution, alone.posterior.state.solution, atol=1e-8)
+    assert given.iterations < alone.iterations

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from mipl.gp.exact import Evaluation, ExactEngine, Solve
 from mipl.gp.repeats import Repeats
+from mipl.gp.solvers import Preconditioner
 
 __all__ = ["CholeskyEngine"]
 
@@ -62,7 +63,7 @@ class CholeskyEngine(ExactEngine):
             weight += by_c
         return Evaluation(value, solution, self.K.gradient(weight), by_noise, 0, 0.0)
 
-    def _solve(self, residual: Tensor, noise: Tensor) -> Solve:
+    def _solve(self, residual: Tensor, noise: Tensor, preconditioner: Preconditioner | None) -> Solve:
         K = self.K.dense()
         factors = (torch.linalg.cholesky(K + diagonal.diag()) for diagonal in noise)
         columns = [torch.cholesky_solve(r[:, None], f)[:, 0] for r, f in zip(residual, factors, strict=True)]

@@ -21,6 +21,8 @@ __all__ = ["ConjugateGradientEngine"]
 # more than so many iterations (its preconditioner has grown old).
 WARM_STEPS = 100
 WARM_ITERATIONS = 8
+# An extrapolation goes no farther than so many times the last step.
+FARTHEST = 3.0
 # Prediction uses the solutions themselves, while training only needs a descent direction: the last solve goes further.
 FINAL_TOLERANCE = 0.01
 
@@ -33,6 +35,8 @@ class _Chain(NamedTuple):
     whitened: Tensor  # (C, n, t), the preconditioner's inverse times the probes
     x: Tensor  # (C, n, t + 1), solutions for probes and residuals
     change: Tensor  # of x in the last step: the start for the next one is extrapolated
+    position: Tensor  # of the step, and
+    moved: Tensor  # the step to it: how far the next one goes in this direction is how far to extrapolate
     kernel_parameters: Tensor  # (p,)
     noise: Tensor  # (C, n)
     logdet: float
@@ -127,12 +131,13 @@ class ConjugateGradientEngine(ExactEngine):
         probes = preconditioner.sample(self.inner_draws, self.outer_draws) if chain is None else chain.probes
         whitened = preconditioner.solve(probes) if chain is None else chain.whitened
         rhs = torch.cat([probes, residual[:, :, None]], 2)
+        kernel_parameters = torch.cat([p.detach().double().reshape(-1) for p in self.K.parameters])
+        position = torch.cat([kernel_parameters, noise.double().mean(1), residual.double().mean(1)])
         if chain is None:
             out = solve(self.K, noise, rhs, preconditioner, n_probes=t, tol=self.cg_tol, max_iter=self.max_cg_iter)
         else:
-            out = refine(
-                self.K, noise, rhs, chain.x + chain.change, preconditioner, tol=self.cg_tol, max_iter=self.max_cg_iter
-            )
+            start = chain.x + _share(position - chain.position, chain.moved) * chain.change
+            out = refine(self.K, noise, rhs, start, preconditioner, tol=self.cg_tol, max_iter=self.max_cg_iter)
         solution = out.x[:, :, t]
 
         # G has a part of probes, for the log determinants, and one of solutions, for the quadratic forms.
@@ -142,7 +147,6 @@ class ConjugateGradientEngine(ExactEngine):
         X, KX, Y = (_rows(V) for V in (out.x, out.product - noise[:, :, None] * out.x, other))
         trace_kernel, fit_kernel = self.K.form_gradients(X, KX, Y, [t * len(noise), len(noise)])
 
-        kernel_parameters = torch.cat([p.detach().double().reshape(-1) for p in self.K.parameters])
         if chain is None:
             assert out.tridiagonal is not None
             relative = tridiagonal_logdet(out.tridiagonal.double(), self.K.n)
@@ -153,19 +157,20 @@ class ConjugateGradientEngine(ExactEngine):
             logdet = chain.logdet + sum((m * d).sum().item() for m, d in zip(mean, moved, strict=True))
         steps = 0 if chain is None else chain.steps + 1
         change = torch.zeros_like(out.x) if chain is None else out.x - chain.x
+        moved_here = torch.zeros_like(position) if chain is None else position - chain.position
         spent = (steps > 0 and out.iterations > WARM_ITERATIONS) or steps == WARM_STEPS
         self._chain = None if spent else _Chain(
-            preconditioner, probes, whitened, out.x, change, kernel_parameters, noise, logdet, trace_kernel,
-            trace_noise, steps,
+            preconditioner, probes, whitened, out.x, change, position, moved_here, kernel_parameters, noise, logdet,
+            trace_kernel, trace_noise, steps,
         )  # fmt: skip
         value = (residual.double() * solution.double()).sum().item() + logdet
         return Evaluation(
             value, solution, trace_kernel + fit_kernel, by_noise.sum(2), out.iterations, out.residual
         )  # fmt: skip
 
-    def _solve(self, residual: Tensor, noise: Tensor) -> Solve:
+    def _solve(self, residual: Tensor, noise: Tensor, preconditioner: Preconditioner | None) -> Solve:
         out = solve(
-            self.K, noise, residual[:, :, None], self._preconditioner(noise),
+            self.K, noise, residual[:, :, None], preconditioner or self._preconditioner(noise),
             n_probes=0, tol=FINAL_TOLERANCE * self.cg_tol, max_iter=self.max_cg_iter,
         )  # fmt: skip
         return Solve(out.x[:, :, 0], out.iterations, out.residual)
@@ -190,6 +195,12 @@ class ConjugateGradientEngine(ExactEngine):
 
     def _preconditioner(self, noise: Tensor) -> Preconditioner:
         return Preconditioner(pivoted_cholesky(self.K, self.preconditioner_size), noise)
+
+
+def _share(step: Tensor, last: Tensor) -> float:
+    """How many times as far a step goes in the direction of the last one: 1 for equal steps, 0 where it turns back."""
+    square = last.square().sum().item()
+    return min(max((step * last).sum().item() / square, 0.0), FARTHEST) if square > 0 else 0.0
 
 
 def _rows(V: Tensor) -> Tensor:

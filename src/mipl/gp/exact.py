@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.gp.kernels import kernel_matrix
+from mipl.gp.landmark_variances import LandmarkFeatures, with_landmark_variances
 from mipl.gp.parameters import ProcessParameters
 from mipl.gp.posterior import Posterior, PosteriorState
 from mipl.gp.repeats import Repeats, expand, merge
+from mipl.gp.solvers import Preconditioner, weighted_grams
 
 __all__ = ["Conditioned", "Evaluation", "Evidence", "ExactEngine", "Solve"]
 
@@ -142,8 +144,8 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
         """Evaluate the objective at residuals r (C, n) and total noises (C, n)."""
 
     @abstractmethod
-    def _solve(self, residual: Tensor, noise: Tensor) -> Solve:
-        """Solutions of A_c a_c = r_c that are accurate enough for prediction."""
+    def _solve(self, residual: Tensor, noise: Tensor, preconditioner: Preconditioner | None) -> Solve:
+        """Solutions of A_c a_c = r_c that are accurate enough for prediction; a preconditioner may help."""
 
     @abstractmethod
     def _inverse_root(self, noise: Tensor) -> NDArray[np.float32] | None:
@@ -177,11 +179,15 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
 
     @torch.no_grad()
     def condition(
-        self, targets: NDArray[np.float64], noise: NDArray[np.float64], *, variances: bool = True
+        self,
+        targets: NDArray[np.float64],
+        noise: NDArray[np.float64],
+        *,
+        landmarks: LandmarkFeatures | None = None,
     ) -> Conditioned:
         """The posterior given targets and noise variances (n, C), at the present parameters.
 
-        Without `variances` no roots of the inverses are computed.
+        With `landmarks` of the engine's instances the variances come from these; their features help the solver, too.
         """
         self.K.update(derivatives=False)
         residual, total_noise = self._systems(targets, noise)
@@ -190,17 +196,25 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
             merged = merge(self.repeats, residual, total_noise)
             residual, total_noise = merged.residual.to(self.dtype), merged.noise.to(self.dtype)
             kept_noise = merged.noise.T.cpu().numpy()
-        solution, iterations, cg_residual = self._solve(residual, total_noise)
+        grams = preconditioner = None
+        if landmarks is not None:
+            grams = weighted_grams(landmarks.features, 1 / total_noise.double())
+            preconditioner = Preconditioner(landmarks.features.to(self.dtype), total_noise, grams)
+        solution, iterations, cg_residual = self._solve(residual, total_noise, preconditioner)
         state = PosteriorState(
             instances=self.X,
             mean=self.mean.cpu().numpy().copy(),
             solution=solution.T.contiguous().cpu().numpy(),
             noise=kept_noise,
-            inverse_root=self._inverse_root(total_noise) if variances else None,
+            inverse_root=self._inverse_root(total_noise) if landmarks is None else None,
             prior_root=None,
             kernel_state={name: value.cpu().numpy().copy() for name, value in self.kernel.state_dict().items()},
         )
-        return Conditioned(Posterior(self.kernel, state, device=self.device), iterations, cg_residual)
+        posterior = Posterior(self.kernel, state, device=self.device)
+        if landmarks is not None and grams is not None:
+            self.K.release()
+            posterior = with_landmark_variances(posterior, landmarks, grams)
+        return Conditioned(posterior, iterations, cg_residual)
 
     def _evaluate_rows(self, residual: Tensor, noise: Tensor, *, warm: bool) -> Evaluation:
         """Evaluate the objective at residuals and total noises (C, n) of rows among which some may be equal."""

@@ -20,6 +20,8 @@ ROOT_RANK = 100
 JITTER = 1e-6
 # A Lanczos vector this short, relative to the longest before it is normalised, is rounding.
 EXHAUSTED = 1e-6
+# A vector that lost this much of its length is orthogonalised again.
+CANCELLED = 0.7
 
 
 class JointCovariance(Protocol):
@@ -120,28 +122,37 @@ class _Counted(NamedTuple):
 def _lanczos(covariance: JointCovariance, start: Tensor, steps: int) -> tuple[Tensor, Tensor]:
     """Orthonormal bases (C, k, b) of the Krylov spaces of `start` (C, b), and the covariances (C, k, k) on them.
 
-    All classes take their steps together. Each new vector is orthogonalised against all before, twice, as matrix
-    products: linear_operator's function of this kind takes longer for that than the products with the covariance do.
+    All classes take their steps together. Each new vector is orthogonalised against all before, as matrix products:
+    linear_operator's function of this kind takes longer for that than the products with the covariance do. The bases
+    of many classes do not fit into a cache, so they are read no more often than it takes.
     """
     C, b = start.shape
     basis = start.new_empty(C, steps, b)
     tridiagonal = start.new_zeros(C, steps, steps, dtype=torch.float64)
-    vector, scale = start / start.norm(dim=1, keepdim=True), 0.0
+    norm = start.norm(dim=1)
+    vector, scale = start / norm[:, None], 0.0
     for k in range(steps):
         basis[:, k] = vector
         known = basis[:, : k + 1]
         vector = covariance.multiply(vector)
-        for again in (False, True):
-            inner = _by_class(known, vector)
-            if not again:
-                tridiagonal[:, k, k] = inner[:, k]
-            vector = vector - _by_class(known.mT, inner)
+        inner = (vector * basis[:, k]).sum(1)
+        tridiagonal[:, k, k] = inner
+        vector = torch.addcmul(vector, inner[:, None], basis[:, k], value=-1)
+        if k:
+            vector.addcmul_(norm[:, None], basis[:, k - 1], value=-1)
+        # What is left is orthogonal to all before but for rounding, which grows where little is left.
         norm = vector.norm(dim=1)
+        for _ in range(2):
+            before, vector = norm, vector - _by_class(known.mT, _by_class(known, vector))
+            norm = vector.norm(dim=1)
+            if not (norm < CANCELLED * before).any():
+                break
         scale = max(scale, norm.max().item())
         # A Krylov space that is exhausted goes on with zeros, which add nothing to a covariance.
         going = norm > EXHAUSTED * scale
+        norm = torch.where(going, norm, 0)
         if k + 1 < steps:
-            tridiagonal[:, k, k + 1] = tridiagonal[:, k + 1, k] = torch.where(going, norm, 0)
+            tridiagonal[:, k, k + 1] = tridiagonal[:, k + 1, k] = norm
         vector = torch.where(going[:, None], vector / norm[:, None], 0)
     return basis, tridiagonal
 

@@ -14,9 +14,10 @@ import torch
 from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 from torch import Tensor
 
-from mipl.gp.matern import NUS, matern_and_derivative
+from mipl.gp.matern import NUS, decay_rate, matern, matern_and_derivative
 
 __all__ = [
+    "CrossKernel",
     "KernelMatrix",
     "MaternMatrix",
     "cross_kernel",
@@ -56,20 +57,33 @@ def distances(A: Tensor, B: Tensor) -> Tensor:
 
 
 def _distances(A: Tensor, A_squares: Tensor, B: Tensor, B_squares: Tensor) -> Tensor:
-    """Distances (a, b) between rows of A (a, d) and B (b, d), whose squared lengths are given.
-
-    A product of matrices leaves a rounding error in proportion to these lengths, too large for rows that are close to
-    each other. Such pairs are few, of about equal length, and subtracted from each other instead.
-    """
-    squares = torch.addmm(B_squares, A, B.T, alpha=-2)
-    step = max(1, _CHUNK // len(B))
-    for rows, lengths, part in zip(A.split(step), A_squares.split(step), squares.split(step), strict=True):
-        part.add_(lengths[:, None])
-        for pairs in (part < _NEAR * lengths[:, None]).nonzero().split(_CHUNK // 8):
-            i, j = pairs.unbind(1)
-            part[i, j] = (rows[i] - B[j]).square_().sum(1)
+    """Distances (a, b) between rows of A (a, d) and B (b, d), whose squared lengths are given."""
+    out = A.new_empty(len(A), len(B))
+    for part in _squared_distances(A, A_squares, B, _with_squares(B, B_squares), out):
         part.sqrt_()
-    return squares
+    return out
+
+
+def _with_squares(B: Tensor, B_squares: Tensor) -> Tensor:
+    """Rows [b, 1, |b|^2], whose products with [-2 a, |a|^2, 1] are squared distances."""
+    return torch.cat([B, torch.ones_like(B_squares)[:, None], B_squares[:, None]], 1)
+
+
+def _squared_distances(A: Tensor, A_squares: Tensor, B: Tensor, right: Tensor, out: Tensor) -> Iterator[Tensor]:
+    """Squared distances between rows of A (a, d) and B (b, d) in `out` (a, b), of which rows are given out in turn.
+
+    `right` is what `_with_squares` makes of B. A product of matrices leaves a rounding error in proportion to the
+    squared lengths, too large for rows that are close to each other. Such pairs are few, of about equal length, and
+    subtracted from each other instead.
+    """
+    torch.mm(torch.cat([-2 * A, A_squares[:, None], torch.ones_like(A_squares)[:, None]], 1), right.T, out=out)
+    step = max(1, _CHUNK // len(B))
+    for rows, lengths, part in zip(A.split(step), A_squares.split(step), out.split(step), strict=True):
+        close = (part.amin(1) < _NEAR * lengths).nonzero()[:, 0]
+        for pairs in (part[close] < _NEAR * lengths[close, None]).nonzero().split(_CHUNK // 8):
+            i, j = close[pairs[:, 0]], pairs[:, 1]
+            part[i, j] = (rows[i] - B[j]).square_().sum(1)
+        yield part
 
 
 def is_scaled_matern(kernel: Kernel) -> bool:
@@ -109,20 +123,51 @@ def _centre(X: Tensor) -> Tensor:
     return X[lengths <= _WILD * usual.median()].mean(0)
 
 
-@torch.no_grad()
 def cross_kernel(kernel: Kernel, A: Tensor, B: Tensor) -> Tensor:
     """Kernel values (a, b) between two sets of instances."""
-    if is_scaled_matern(kernel):
-        centre = _centre(B)
-        values = distances(A - centre, B - centre).to(A.dtype)
-        step = max(1, _CHUNK // len(B))
-        scratch = [values.new_empty(min(step, len(A)), len(B)) for _ in range(3)]
-        for part in values.split(step):
-            found, _ = _evaluate(kernel, part, tuple(array[: len(part)] for array in scratch))
-            part.copy_(found)
+    return CrossKernel(kernel, B)(A)
+
+
+class CrossKernel:
+    """Kernel values between any instances and those of one set, at the present parameters of the kernel.
+
+    Those of a scaled Matérn kernel take the fewest passes: from squared distances in units of its decay.
+
+    Parameters
+    ----------
+    kernel : gpytorch.kernels.Kernel
+    B : (b, d) tensor
+        The set.
+    """
+
+    @torch.no_grad()
+    def __init__(self, kernel: Kernel, B: Tensor) -> None:
+        self.kernel, self.B, self.closed_form = kernel, B, is_scaled_matern(kernel)
+        if self.closed_form:
+            self.rate = decay_rate(kernel.base_kernel.nu, kernel.base_kernel.lengthscale.item())
+            self.centre = _centre(B)
+            self.scaled = (B - self.centre) * self.rate
+            self.squares = self.scaled.square().sum(1)
+            self.right = _with_squares(self.scaled, self.squares)
+
+    @torch.no_grad()
+    def __call__(self, A: Tensor) -> Tensor:
+        """Kernel values (a, b) of instances A (a, d) with the set."""
+        if not self.closed_form:
+            dense: Tensor = self.kernel(A, self.B).to_dense()
+            return dense
+        nu, outputscale = self.kernel.base_kernel.nu, self.kernel.outputscale.item()
+        scaled = (A - self.centre) * self.rate
+        squares, single = scaled.square().sum(1), A.dtype != torch.float64
+        if single and not all(lengths.max() <= _LARGEST for lengths in (squares, self.squares)):
+            return CrossKernel(self.kernel, self.B.double())(A.double()).to(A.dtype)
+        values = scaled.new_empty(len(A), len(self.B))
+        scratch = scaled.new_empty(max(1, _CHUNK // len(self.B)), len(self.B))
+        for part in _squared_distances(scaled, squares, self.scaled, self.right, values):
+            if not single:  # farther apart the kernel is zero in any case, and products with it stay numbers
+                part.clamp_(max=_LARGEST)
+            torch.mul(matern(part, nu, out=scratch[: len(part)]), outputscale, out=part)
         return values
-    dense: Tensor = kernel(A, B).to_dense()
-    return dense
 
 
 def kernel_matrix(kernel: Kernel, X: Tensor, memory_budget: float, *, derivatives: bool = True) -> KernelMatrix:
@@ -133,6 +178,11 @@ def kernel_matrix(kernel: Kernel, X: Tensor, memory_budget: float, *, derivative
     if is_scaled_matern(kernel):
         return MaternMatrix(kernel, X, memory_budget, keep_derivatives=derivatives)
     return KernelMatrix(kernel, X, memory_budget)
+
+
+def _length(rows: slice) -> int:
+    length: int = rows.stop - rows.start
+    return length
 
 
 class KernelMatrix:
@@ -203,8 +253,13 @@ class KernelMatrix:
     def update(self, *, derivatives: bool = True) -> None:
         """Take over the kernel's present parameters; `derivatives` says whether gradients will be asked for."""
         if self.cached:
-            for a, b in self._upper():
-                self.tiles[a, b] = self._compute(self.slices[a], self.slices[b])
+            self.tiles = self.tiles or self._memory()
+            for (a, b), tile in self.tiles.items():
+                tile.copy_(self._compute(self.slices[a], self.slices[b]))
+
+    def release(self) -> None:
+        """Give back the memory of K; `update` takes it again."""
+        self.tiles = {}
 
     def row(self, i: int) -> Tensor:
         """Row i of K (n,)."""
@@ -238,6 +293,12 @@ class KernelMatrix:
             if a != b:
                 out[:, rows].addmm_(V[:, columns], block.T)
         return out
+
+    def _memory(self) -> dict[tuple[int, int], Tensor]:
+        """Memory for the upper tiles in one piece: such a piece goes back to the system as soon as it is freed."""
+        shapes = {(a, b): (_length(self.slices[a]), _length(self.slices[b])) for a, b in self._upper()}
+        pieces = self.X.new_empty(sum(r * c for r, c in shapes.values())).split([r * c for r, c in shapes.values()])
+        return {tile: piece.view(shape) for (tile, shape), piece in zip(shapes.items(), pieces, strict=True)}
 
     def _upper(self) -> Iterator[tuple[int, int]]:
         """The tiles on and above the diagonal."""
@@ -290,13 +351,12 @@ class MaternMatrix(KernelMatrix):
             super().update()
             return
         if not self.distances:
-            for a, b in self._upper():
-                self.distances[a, b] = self._distances(self.slices[a], self.slices[b])
-                self.derivatives[a, b] = torch.empty_like(self.distances[a, b])
+            self.distances, self.derivatives = self._memory(), self._memory()
+            for (a, b), distance in self.distances.items():
+                distance.copy_(self._distances(self.slices[a], self.slices[b]))
+        self.tiles = self.tiles or self._memory()
         scratch = self.X.new_empty(self.tile_rows**2)
         for tile, distance in self.distances.items():
-            if tile not in self.tiles:
-                self.tiles[tile] = torch.empty_like(distance)
             power = scratch[: distance.numel()].view_as(distance)
             _evaluate(self.kernel, distance, (self.tiles[tile], self.derivatives[tile], power))
 

@@ -11,6 +11,8 @@ __all__ = ["class_probabilities", "joint_class_probabilities", "standard_normal_
 
 # Elements of the (samples, instances, classes) array that are handled at once: 128 MiB of float64.
 CHUNK = 1 << 24
+# The same for joint draws, which are in single precision as a rule: they stay in the cache.
+JOINT_CHUNK = 1 << 19
 
 
 def standard_normal_points(n_samples: int, n_classes: int, seed: int) -> NDArray[np.float64]:
@@ -72,7 +74,7 @@ def joint_class_probabilities(
     mean : (n, C) array
         Means of the latent values.
     roots : (C, n, k) array
-        Roots of the covariance of the instances' latent values in each class.
+        Roots of the covariance of the instances' latent values in each class; their precision is that of the samples.
     draws : (C, k, s) array
         Standard normal draws.
 
@@ -82,11 +84,17 @@ def joint_class_probabilities(
         Class probabilities; rows sum to one.
     """
     out = np.empty_like(mean)
-    step = max(1, CHUNK // (draws.shape[0] * draws.shape[2]))
+    C, _, n_samples = draws.shape
+    step = max(1, JOINT_CHUNK // (C * n_samples))
+    centres = mean.T.astype(roots.dtype)[:, :, None]
     for start in range(0, len(mean), step):
         rows = slice(start, start + step)
-        deviation = (roots[:, rows] @ draws).transpose(2, 1, 0)
-        out[rows] = _mean_softmax(mean[rows] + deviation)
+        # Classes come first: all passes go along samples, and the softmax is taken over rows of memory.
+        latent = roots[:, rows] @ draws
+        latent += centres[:, rows]
+        latent -= latent.max(axis=0)
+        np.exp(latent, out=latent)
+        out[rows] = np.einsum("cns,ns->nc", latent, 1 / latent.sum(axis=0)) / n_samples
     return out
 
 

@@ -13,9 +13,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.gp.joint import ExactCovariance, JointCovariance, LowRankCovariance, sampling_root
-from mipl.gp.kernels import cross_kernel, kernel_matrix
+from mipl.gp.kernels import CrossKernel, kernel_matrix
 
 __all__ = ["Posterior", "PosteriorState"]
+
+# Memory blocks of this size are used again by the next batch; larger ones are fetched anew from the system each time,
+# which costs as much as computing what goes into them. Yet products need some rows to be fast.
+BLOCK_BYTES = 1 << 24
+SMALLEST_BATCH = 128
 
 
 class PosteriorState(NamedTuple):
@@ -82,22 +87,25 @@ class Posterior:
     def means(self, X: NDArray[np.floating], batch_size: int) -> NDArray[np.float64]:
         """Means (b, C) at instances X (b, d), `batch_size` of them at a time."""
         instances, mean, solution = map(self._tensor, self.state[:3])
-        batches = map(self._tensor, _batches(X, batch_size))
-        means = [mean + cross_kernel(self.kernel, batch, instances) @ solution for batch in batches]
+        cross_kernel = CrossKernel(self.kernel, instances)
+        batches = map(self._tensor, self._batches(X, batch_size))
+        means = [mean + cross_kernel(batch) @ solution for batch in batches]
         return torch.cat(means).double().cpu().numpy()
 
     @torch.no_grad()
     def moments(self, X: NDArray[np.floating], batch_size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Means and variances (b, C) at instances X (b, d), `batch_size` of them at a time."""
-        batches = _batches(X, batch_size)
+        batches = self._batches(X, batch_size)
         instances, mean, solution = map(self._tensor, self.state[:3])
         roots = None if self.state.inverse_root is None else self._tensor(self.state.inverse_root)
-        landmarks = None if self.state.landmarks is None else self._tensor(self.state.landmarks)
+        with_instances, with_landmarks = CrossKernel(self.kernel, instances), None
+        if self.state.landmarks is not None:
+            with_landmarks = CrossKernel(self.kernel, self._tensor(self.state.landmarks))
         means, priors, explained = [], [], []
         for batch in map(self._tensor, batches):
-            cross = cross_kernel(self.kernel, batch, instances)
+            cross = with_instances(batch)
             means.append(mean + cross @ solution)
-            cross = cross if landmarks is None else cross_kernel(self.kernel, batch, landmarks)
+            cross = cross if with_landmarks is None else with_landmarks(batch)
             priors.append(self.kernel(batch, diag=True))
             if roots is not None:
                 explained.append(torch.stack([(cross @ root).square().sum(1) for root in roots], 1))
@@ -120,15 +128,17 @@ class Posterior:
         `counts` (b,) says how often each instance is among those that are drawn together; None for once.
         """
         instances, mean, solution = map(self._tensor, self.state[:3])
-        batches = _batches(X, batch_size)
+        batches = self._batches(X, batch_size)
         inverse_root = None if self.state.inverse_root is None else self._tensor(self.state.inverse_root)
         prior_root = None if self.state.prior_root is None else self._tensor(self.state.prior_root)
-        landmarks = None if self.state.landmarks is None else self._tensor(self.state.landmarks)
+        with_instances, with_landmarks = CrossKernel(self.kernel, instances), None
+        if self.state.landmarks is not None:
+            with_landmarks = CrossKernel(self.kernel, self._tensor(self.state.landmarks))
         means, parts = [], []
         for batch in map(self._tensor, batches):
-            cross = cross_kernel(self.kernel, batch, instances)
+            cross = with_instances(batch)
             means.append(mean + cross @ solution)
-            cross = cross if landmarks is None else cross_kernel(self.kernel, batch, landmarks)
+            cross = cross if with_landmarks is None else with_landmarks(batch)
             if prior_root is not None:
                 parts.append(cross @ prior_root)
             elif inverse_root is not None:
@@ -159,9 +169,11 @@ class Posterior:
         """For each class L_c^-1 k (n, b) of each batch, A_c = L_c L_c'; factors are computed one at a time."""
         K = kernel_matrix(self.kernel, instances, memory_budget=0).dense()
 
+        cross_kernel = CrossKernel(self.kernel, instances)
+
         def solved(factor: Tensor) -> Iterator[Tensor]:
             for batch in map(self._tensor, batches):
-                yield torch.linalg.solve_triangular(factor, cross_kernel(self.kernel, batch, instances).T, upper=False)
+                yield torch.linalg.solve_triangular(factor, cross_kernel(batch).T, upper=False)
 
         assert self.state.noise is not None
         for noise in self._tensor(self.state.noise).T:
@@ -169,12 +181,14 @@ class Posterior:
             A.diagonal().add_(noise)
             yield solved(torch.linalg.cholesky(A))
 
+    def _batches(self, X: NDArray[np.floating], batch_size: int) -> list[NDArray[np.floating]]:
+        """Rows of X, at most `batch_size` at a time, and so few that their kernel fits into `BLOCK_BYTES`."""
+        fit = BLOCK_BYTES // (self.state.instances.shape[0] * self.dtype.itemsize)
+        step = min(batch_size, max(fit, SMALLEST_BATCH))
+        return [X[start : start + step] for start in range(0, len(X), step)]
+
     def _tensor(self, array: NDArray[np.floating]) -> Tensor:
         return torch.tensor(array, dtype=self.dtype, device=self.device)
-
-
-def _batches(X: NDArray[np.floating], batch_size: int) -> list[NDArray[np.floating]]:
-    return [X[start : start + batch_size] for start in range(0, len(X), batch_size)]
 
 
 def _inner(prior_root: Tensor, inverse_root: Tensor) -> Tensor:

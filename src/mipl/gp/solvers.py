@@ -33,10 +33,13 @@ __all__ = [
     "solve",
     "system_product",
     "tridiagonal_logdet",
+    "weighted_grams",
 ]
 
 # Lanczos steps for the log determinant. Ten suffice on the preconditioned systems, and `linear_cg` never takes fewer.
 LANCZOS_STEPS = 10
+# Rows whose products are summed in the precision of the factor; longer sums are added up in double precision.
+BLOCK_ROWS = 4096
 # `linear_cg` warns where it does not converge. Whether and how to tell the user is the caller's business; it gets the
 # residual. A filter of warnings would change them for all threads, so this copy of the function has nobody to warn.
 _linear_cg = FunctionType(
@@ -62,6 +65,31 @@ def pivoted_cholesky(K: KernelMatrix, rank: int) -> Tensor:
     return L.T
 
 
+def weighted_grams(L: Tensor, weights: Tensor) -> Tensor:
+    """The sums of w_ci l_i l_i' over rows l_i of L (n, k), for weights (C, n): (C, k, k), in double precision.
+
+    Most rows of a class have one weight, that of rows without the candidate. All classes share the sum over all rows,
+    times that weight; only the other rows are summed again.
+    """
+    shared = _gram(L, None)
+    grams = shared.new_empty(len(weights), *shared.shape)
+    for weight, gram in zip(weights.double(), grams, strict=True):
+        values, counts = weight.unique(return_counts=True)
+        usual = values[counts.argmax()]
+        rows = (weight != usual).nonzero()[:, 0]
+        torch.mul(shared, usual, out=gram).add_(_gram(L[rows], weight[rows] - usual))
+    return grams
+
+
+def _gram(L: Tensor, weights: Tensor | None) -> Tensor:
+    out = torch.zeros(L.shape[1], L.shape[1], dtype=torch.float64, device=L.device)
+    for start in range(0, len(L), BLOCK_ROWS):
+        block = L[start : start + BLOCK_ROWS]
+        left = block if weights is None else block * weights[start : start + BLOCK_ROWS, None].to(block.dtype)
+        out += left.T @ block
+    return out
+
+
 class Preconditioner:
     """P_c = L L' + D_c for all systems c, inverted by the Woodbury identity.
 
@@ -71,13 +99,14 @@ class Preconditioner:
         The shared low-rank factor.
     noise : (C, n) tensor
         The diagonals D_c.
+    grams : (C, k, k) tensor, default=None
+        L' D_c^-1 L, where they are known.
     """
 
-    def __init__(self, L: Tensor, noise: Tensor) -> None:
+    def __init__(self, L: Tensor, noise: Tensor, grams: Tensor | None = None) -> None:
         self.L, self.noise = L, noise
-        exact = L.double()
-        weighted = torch.stack([(exact / d.double()[:, None]).T @ exact for d in noise])  # (C, k, k)
-        inner = torch.linalg.cholesky(weighted + torch.eye(L.shape[1]).to(exact))
+        grams = weighted_grams(L, 1 / noise.double()) if grams is None else grams
+        inner = torch.linalg.cholesky(grams + torch.eye(L.shape[1], dtype=torch.float64, device=L.device))
         self.logdet = 2 * inner.diagonal(dim1=1, dim2=2).log().sum(1) + noise.double().log().sum(1)
         self.inner = inner.to(L.dtype)
 

@@ -10,8 +10,10 @@ import torch
 from gpytorch.kernels import Kernel
 from numpy.typing import NDArray
 
+from mipl.gp.conjugate_gradients import ConjugateGradientEngine
 from mipl.gp.exact import Conditioned, Evidence, ExactEngine
-from mipl.gp.landmark_variances import with_landmark_variances
+from mipl.gp.gradient_path import GradientPath
+from mipl.gp.landmark_variances import landmark_features
 
 __all__ = ["SubsetEngine"]
 
@@ -56,6 +58,10 @@ class SubsetEngine:
         self._n_landmarks, self._seed = n_landmarks, seed
         self._learner = build(X[rows], kernel, None if weights is None else weights[rows])
         self.kernel, self.mean = self._learner.kernel, self._learner.mean
+        # As precise as its solves; factors are for those who want all digits.
+        learner = self._learner
+        self._path = GradientPath(learner.cg_tol) if isinstance(learner, ConjugateGradientEngine) else None
+        self._last: Evidence | None = None
 
     def parameters(self) -> Iterator[torch.nn.Parameter]:
         """Everything that is learned; `evidence` sets the gradients."""
@@ -64,12 +70,27 @@ class SubsetEngine:
     def evidence(self, targets: NDArray[np.float64], noise: NDArray[np.float64], *, warm: bool = False) -> Evidence:
         """Evaluate the objective of the rows to learn from, at targets and noise variances (n, C).
 
-        The other rows have their prior means in `posterior_mean`.
+        The other rows have their prior means in `posterior_mean`. With `warm` the call is a step of an optimizer, and
+        loss and gradients may be extrapolated, with the posterior means of the last evaluation (see `GradientPath`).
         """
+        path = self._path if warm else None
+        foretold = None if path is None else path.foretold()
+        if foretold is not None:
+            assert self._last is not None
+            learned = [parameter for parameter in self.parameters() if parameter.grad is not None]
+            gradients = foretold[1:].split([parameter.numel() for parameter in learned])
+            for parameter, gradient in zip(learned, gradients, strict=True):
+                parameter.grad = gradient.view_as(parameter).to(parameter)
+            return self._last._replace(loss=foretold[0].item(), iterations=0)
         out = self._learner.evidence(targets[self._rows], noise[self._rows], warm=warm)
         means = np.tile(self.mean.detach().cpu().numpy(), (len(targets), 1))
         means[self._rows] = out.posterior_mean
-        return out._replace(posterior_mean=means)
+        self._last = out._replace(posterior_mean=means)
+        if path is not None:
+            loss = torch.tensor([out.loss], dtype=torch.float64, device=self.mean.device)
+            gradients = [p.grad.double().reshape(-1) for p in self.parameters() if p.grad is not None]
+            path.evaluated(torch.cat([loss, *gradients]))
+        return self._last
 
     def condition(self, targets: NDArray[np.float64], noise: NDArray[np.float64]) -> Conditioned:
         """The posterior given all targets and noise variances (n, C), at the present parameters."""
@@ -79,6 +100,6 @@ class SubsetEngine:
             exact.raw_noise.copy_(self._learner.raw_noise)
         if self._n_landmarks is None:
             return exact.condition(targets, noise)
-        found = exact.condition(targets, noise, variances=False)
-        del exact  # its kernel matrix
-        return found._replace(posterior=with_landmark_variances(found.posterior, self._n_landmarks, self._seed))
+        rows = torch.tensor(exact.X, dtype=torch.float32, device=exact.device)
+        landmarks = landmark_features(exact.kernel, rows, self._n_landmarks, self._seed)
+        return exact.condition(targets, noise, landmarks=landmarks)

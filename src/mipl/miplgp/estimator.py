@@ -176,7 +176,8 @@ class MIPLGP(ClusterClassifier):
     loss_curve_ : (n_iter,) array
         Mean negative log evidence per instance and class, in every step.
     cg_iterations_, cg_residuals_ : (n_iter + 1,) arrays
-        Of every step and of the final solve; zeros where Cholesky factors were used, as the low-rank engine does.
+        Of every step and of the final solve; zeros where Cholesky factors were used, as the low-rank engine does. Steps
+        that "subset" extrapolates have no iterations, and the residual of the last evaluation.
     n_iter_ : int
         Steps that were taken.
     seed_ : int

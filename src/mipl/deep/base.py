@@ -18,6 +18,7 @@ from mipl.bags import Bags
 from mipl.base import MIPLClassifier
 from mipl.compute import limit_torch, seed_of, torch_device
 from mipl.deep.attention import Segments
+from mipl.deep.encoder import convolves
 from mipl.deep.network import BagNetwork, BagScores
 from mipl.deep.training import Plan, train
 from mipl.errors import ParameterError
@@ -44,7 +45,7 @@ class DeepMIPL(MIPLClassifier):
         Mean training loss of each epoch.
     seed_ : int
         The seed that `random_state` gave.
-    features_ : transformer
+    features_ : transformer or None
         The fitted front end, where there is one.
     """
 
@@ -58,7 +59,7 @@ class DeepMIPL(MIPLClassifier):
         "momentum": [Interval(Real, 0, 1, closed="left")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
         "standardize": ["boolean"],
-        "features": [None, StrOptions({"auto"}), HasMethods(["fit", "transform"])],
+        "features": [None, StrOptions({"images", "auto"}), HasMethods(["fit", "transform"])],
         "device": [str],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -125,8 +126,9 @@ class DeepMIPL(MIPLClassifier):
                 stacklevel=2,
             )
         settings = cls._published.get(dataset, cls._published["mnist"])[r - 1]
-        # The released loaders leave images as they are; tables are scaled by their --normalize.
-        published = {"standardize": dataset in ("birdsong", "sival"), **cls._published_for_all, **settings}
+        # The released loaders leave images as they are, and the convolutions learn from them; tables are scaled by their
+        # --normalize.
+        published = {"standardize": dataset in ("birdsong", "sival"), "features": None, **cls._published_for_all, **settings}
         return cls(**{**published, **params})
 
     @abstractmethod
@@ -148,8 +150,8 @@ class DeepMIPL(MIPLClassifier):
         self._check_hidden_sizes()
         device = torch_device(self.device)
         self.seed_ = seed_of(self.random_state)
-        if self.features is not None:
-            self.features_ = self._front_end(bags).fit(bags.instances)
+        front_end = self._front_end(bags)
+        self.features_ = None if front_end is None else front_end.fit(bags.instances)
         encoded = self._encoded(bags)
         generator = torch.Generator().manual_seed(self.seed_)
         network = self._network(encoded.instance_shape, len(self.classes_), generator)
@@ -186,11 +188,14 @@ class DeepMIPL(MIPLClassifier):
             raise ParameterError(f"hidden_sizes={self.hidden_sizes!r} must be one or more positive integers")
 
     def _front_end(self, bags: Bags) -> Any:
-        return choose_features(bags, self.seed_, self.device) if self.features == "auto" else clone(self.features)
+        """The unfitted transformer for these bags, or None."""
+        if self.features == "auto" or (self.features == "images" and convolves(bags.instance_shape)):
+            return choose_features(bags, self.seed_, self.device)
+        return None if self.features in (None, "images") else clone(self.features)
 
     def _encoded(self, bags: Bags) -> Bags:
         """Bags as the encoder sees them: raw, or what the front end makes of them."""
-        if self.features is None:
+        if self.features_ is None:
             return bags
         return Bags(np.asarray(self.features_.transform(bags.instances), dtype=np.float32), bags.offsets)
 

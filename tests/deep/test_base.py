@@ -166,6 +166,17 @@ def test_by_default_images_alone_are_given_to_the_front_end_of_baggp(cls, tmp_pa
 
 
 @each_method
+def test_the_automatic_weight_decay_is_larger_where_filters_describe_images(cls):
+    images, table = colour_images()[0], small_problem()[0]
+    decays = [cls()._plan(images), cls(features="auto")._plan(images), cls(features=None)._plan(images)]
+    assert [plan.weight_decay for plan in decays] == [3e-3, 3e-3, 1e-4]
+    for model in (cls(), cls(features="auto"), cls.paper("mnist", 1, features="images")):
+        assert model._plan(table).weight_decay == 1e-4
+    assert cls.paper("mnist", 1, features="images")._plan(images).weight_decay == 1e-4
+    assert cls(weight_decay=0.5)._plan(images).weight_decay == 0.5
+
+
+@each_method
 def test_presets_train_convolutions_from_torchs_start_by_sgd(cls):
     bags, candidates = colour_images()
     model = cls.paper("mnist", 1, hidden_sizes=(8,), max_epochs=2).fit(bags, candidates)

@@ -28,6 +28,10 @@ __all__ = ["DeepMIPL", "blocks", "score_bags"]
 
 #: Instances that a prediction encodes at a time.
 _BLOCK_ROWS = 8192
+#: `weight_decay="auto"`. Dropout acts on single instances and averages out in a bag of some forty images, of which few
+#: matter; the larger decay keeps the network from learning such bags by heart.
+_TABLE_DECAY = 1e-4
+_IMAGE_DECAY = 3e-3
 
 
 class DeepMIPL(MIPLClassifier):
@@ -57,7 +61,7 @@ class DeepMIPL(MIPLClassifier):
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "momentum": [Interval(Real, 0, 1, closed="left")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "weight_decay": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "standardize": ["boolean"],
         "features": [None, StrOptions({"images", "auto"}), HasMethods(["fit", "transform"])],
         "device": [str],
@@ -80,7 +84,7 @@ class DeepMIPL(MIPLClassifier):
         max_epochs: int,
         batch_size: int | None,
         momentum: float,
-        weight_decay: float,
+        weight_decay: float | Literal["auto"],
         standardize: bool,
         features: str | BaseEstimator | None,
         device: str,
@@ -126,10 +130,9 @@ class DeepMIPL(MIPLClassifier):
                 stacklevel=2,
             )
         settings = cls._published.get(dataset, cls._published["mnist"])[r - 1]
-        # The released loaders leave images as they are, and the convolutions learn from them; tables are scaled by their
-        # --normalize.
-        published = {"standardize": dataset in ("birdsong", "sival"), "features": None, **cls._published_for_all, **settings}
-        return cls(**{**published, **params})
+        # The released loaders leave images as they are; tables are scaled by their --normalize.
+        shared = {"standardize": dataset in ("birdsong", "sival"), "features": None, "weight_decay": 1e-4}
+        return cls(**{**shared, **cls._published_for_all, **settings, **params})
 
     @abstractmethod
     def _network(self, instance_shape: tuple[int, ...], n_classes: int, generator: torch.Generator) -> BagNetwork:
@@ -161,7 +164,7 @@ class DeepMIPL(MIPLClassifier):
         self._prepare(network, encoded, candidates, generator)
         progress = self.name if self.verbose else None
         training = train(
-            network, encoded, candidates, self._plan(), generator=generator, device=device, progress=progress
+            network, encoded, candidates, self._plan(bags), generator=generator, device=device, progress=progress
         )
         self._complete(network, encoded)
         self.weights_, self.loss_ = training.weights, training.loss
@@ -171,13 +174,16 @@ class DeepMIPL(MIPLClassifier):
             if name not in network.training_only
         }
 
-    def _plan(self) -> Plan:
+    def _plan(self, bags: Bags) -> Plan:
+        decay = self.weight_decay
+        if decay == "auto":
+            decay = _IMAGE_DECAY if self._finds_filters(bags) else _TABLE_DECAY
         return Plan(
             max_epochs=self.max_epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             momentum=self.momentum,
-            weight_decay=self.weight_decay,
+            weight_decay=decay,
             schedule=self.schedule,
             per_bag=self._rate_per_bag,
         )
@@ -187,9 +193,13 @@ class DeepMIPL(MIPLClassifier):
         if not sizes or not all(isinstance(size, Integral) and size > 0 for size in sizes):
             raise ParameterError(f"hidden_sizes={self.hidden_sizes!r} must be one or more positive integers")
 
+    def _finds_filters(self, bags: Bags) -> bool:
+        """Whether filters found without labels take the place of the convolutions."""
+        return self.features in ("images", "auto") and convolves(bags.instance_shape)
+
     def _front_end(self, bags: Bags) -> Any:
         """The unfitted transformer for these bags, or None."""
-        if self.features == "auto" or (self.features == "images" and convolves(bags.instance_shape)):
+        if self.features == "auto" or self._finds_filters(bags):
             return choose_features(bags, self.seed_, self.device)
         return None if self.features in (None, "images") else clone(self.features)
 

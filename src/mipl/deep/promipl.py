@@ -143,8 +143,9 @@ class ProMIPL(DeepMIPL):
         Bags per step; None takes all bags at once.
     momentum : float, default=0.9
         Nesterov momentum.
-    weight_decay : float, default=1e-4
-        Factor of the parameters that is added to the gradient, for all parameters.
+    weight_decay : float or "auto", default="auto"
+        Factor of the parameters that is added to the gradient, for all parameters. "auto" is 3e-3 for images that a
+        front end describes (features), else 1e-4.
     standardize : bool, default=True
         Bring instances to mean 0 and deviation 1 over the training bags, each feature by itself; images as a whole.
     features : "images", "auto", None or scikit-learn transformer, default="images"
@@ -224,7 +225,7 @@ class ProMIPL(DeepMIPL):
         max_epochs: int = 100,
         batch_size: int | None = 16,
         momentum: float = 0.9,
-        weight_decay: float = 1e-4,
+        weight_decay: float | Literal["auto"] = "auto",
         standardize: bool = True,
         features: str | BaseEstimator | None = "images",
         device: str = "cpu",

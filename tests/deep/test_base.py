@@ -90,6 +90,21 @@ def test_fit_and_predict_leave_torchs_global_state_alone(cls):
 
 
 @each_method
+def test_one_and_two_threads_give_the_same_bits(cls):
+    rng = np.random.default_rng(0)
+    bags = Bags(rng.standard_normal((1600, 100), dtype=np.float32), np.arange(0, 1601, 40))
+    candidates = np.eye(4, dtype=bool)[np.arange(40) % 4]
+    before, answers = torch.get_num_threads(), []
+    try:
+        for n_threads in (1, 2):
+            torch.set_num_threads(n_threads)
+            answers.append(cls(max_epochs=2).fit(bags, candidates).predict_proba(bags))
+    finally:
+        torch.set_num_threads(before)
+    np.testing.assert_array_equal(*answers)
+
+
+@each_method
 def test_random_state_matters_and_takes_what_scikit_learn_takes(cls):
     bags, candidates, _ = small_problem()
     one, two = (cls(**TINY, random_state=seed).fit(bags, candidates).predict_proba(bags) for seed in (1, 2))

@@ -148,7 +148,7 @@ class DeepMIPL(MIPLClassifier):
 
     # ---------------------------------------------------------------- fit
 
-    @limit_torch(one_thread=False)
+    @limit_torch(one_thread=True)
     def _fit(self, bags: Bags, candidates: NDArray[np.bool_]) -> None:
         self._check_hidden_sizes()
         device = torch_device(self.device)
@@ -215,7 +215,7 @@ class DeepMIPL(MIPLClassifier):
         """The source of randomness in predictions; by default there is none."""
         return None
 
-    @limit_torch(one_thread=False)
+    @limit_torch(one_thread=True)
     @torch.no_grad()
     def _judge(self, bags: Bags) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Class probabilities (m, q) of bags and the attention (n, 1 or q) of their instances."""

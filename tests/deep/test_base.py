@@ -17,6 +17,7 @@ from mipl.bags import Bags
 from mipl.checks import mipl_checks, small_problem
 from mipl.deep import DEMIPL, ELIMIPL, MIPLMA, FastMIPL, ProMIPL
 from mipl.deep.base import blocks
+from mipl.deep.training import Plan, train
 from mipl.errors import ParameterError, UnavailableError
 from mipl.features import UnitRange
 
@@ -89,6 +90,21 @@ def test_fit_and_predict_leave_torchs_global_state_alone(cls):
 
 
 @each_method
+def test_one_and_two_threads_give_the_same_bits(cls):
+    rng = np.random.default_rng(0)
+    bags = Bags(rng.standard_normal((1600, 100), dtype=np.float32), np.arange(0, 1601, 40))
+    candidates = np.eye(4, dtype=bool)[np.arange(40) % 4]
+    before, answers = torch.get_num_threads(), []
+    try:
+        for n_threads in (1, 2):
+            torch.set_num_threads(n_threads)
+            answers.append(cls(max_epochs=2).fit(bags, candidates).predict_proba(bags))
+    finally:
+        torch.set_num_threads(before)
+    np.testing.assert_array_equal(*answers)
+
+
+@each_method
 def test_random_state_matters_and_takes_what_scikit_learn_takes(cls):
     bags, candidates, _ = small_problem()
     one, two = (cls(**TINY, random_state=seed).fit(bags, candidates).predict_proba(bags) for seed in (1, 2))
@@ -135,13 +151,63 @@ def test_the_most_attended_instance_is_given_the_bags_probabilities(cls):
     np.testing.assert_allclose(bags.max(instances), proba, rtol=1e-6)
 
 
-@each_method
-def test_images_of_three_channels_are_learned_from(cls):
+def colour_images() -> tuple[Bags, np.ndarray]:
     rng = np.random.default_rng(0)
     bags = Bags.from_list([rng.random((2, 16, 16, 3)) for _ in range(6)])
-    model = cls(**TINY).fit(bags, np.eye(3, dtype=bool)[[0, 1, 2, 0, 1, 2]])
+    return bags, np.eye(3, dtype=bool)[[0, 1, 2, 0, 1, 2]]
+
+
+@each_method
+def test_images_of_three_channels_are_learned_from(cls):
+    bags, candidates = colour_images()
+    model = cls(features=None, **TINY).fit(bags, candidates)
     assert "encoder.convolutions.1.weight" in model.state_
     assert model.predict_proba(bags).shape == (6, 3)
+
+
+@each_method
+def test_by_default_images_alone_are_given_to_the_front_end_of_baggp(cls, tmp_path):
+    bags, candidates = colour_images()
+    model = cls(**TINY).fit(bags, candidates)
+    auto = cls(features="auto", **TINY).fit(bags, candidates)
+    assert not any("convolutions" in name for name in model.state_)
+    np.testing.assert_array_equal(model.predict_proba(bags), auto.predict_proba(bags))
+    loaded = mipl.load_model(model.save(tmp_path / "model.mipl"))
+    np.testing.assert_array_equal(model.predict_proba(bags), loaded.predict_proba(bags))
+    # The same model on a table afterwards keeps nothing of the images.
+    table, candidates, _ = small_problem()
+    plain = cls(features=None, **TINY).fit(table, candidates)
+    np.testing.assert_array_equal(model.fit(table, candidates).predict_proba(table), plain.predict_proba(table))
+
+
+@each_method
+def test_the_automatic_weight_decay_is_larger_where_filters_describe_images(cls):
+    images, table = colour_images()[0], small_problem()[0]
+    decays = [cls()._plan(images), cls(features="auto")._plan(images), cls(features=None)._plan(images)]
+    assert [plan.weight_decay for plan in decays] == [3e-3, 3e-3, 1e-4]
+    for model in (cls(), cls(features="auto"), cls.paper("mnist", 1, features="images")):
+        assert model._plan(table).weight_decay == 1e-4
+    assert cls.paper("mnist", 1, features="images")._plan(images).weight_decay == 1e-4
+    assert cls(weight_decay=0.5)._plan(images).weight_decay == 0.5
+
+
+@each_method
+def test_presets_train_convolutions_from_torchs_start_by_sgd(cls):
+    bags, candidates = colour_images()
+    model = cls.paper("mnist", 1, hidden_sizes=(8,), max_epochs=2).fit(bags, candidates)
+    generator = torch.Generator().manual_seed(0)
+    network = model._network((16, 16, 3), 3, generator)
+    bound = 1 / (3 * 25) ** 0.5
+    assert bound / 2 < network.encoder.convolutions[0].weight.abs().max() <= bound
+    model._prepare(network, bags, candidates, generator)
+    params = ("max_epochs", "batch_size", "learning_rate", "schedule")
+    settings = {name: model.get_params()[name] for name in params}
+    plan = Plan(**settings, momentum=0.9, weight_decay=1e-4, per_bag=cls is not FastMIPL)
+    train(network, bags, candidates, plan, generator=generator, device=torch.device("cpu"))
+    assert "encoder.convolutions.0.weight" in model.state_
+    for name, parameter in network.named_parameters():
+        if name not in network.training_only:
+            np.testing.assert_array_equal(model.state_[name], parameter.detach().numpy())
 
 
 @each_method

@@ -18,6 +18,7 @@ from mipl.bags import Bags
 from mipl.base import MIPLClassifier
 from mipl.compute import limit_torch, seed_of, torch_device
 from mipl.deep.attention import Segments
+from mipl.deep.encoder import convolves
 from mipl.deep.network import BagNetwork, BagScores
 from mipl.deep.training import Plan, train
 from mipl.errors import ParameterError
@@ -27,6 +28,10 @@ __all__ = ["DeepMIPL", "blocks", "score_bags"]
 
 #: Instances that a prediction encodes at a time.
 _BLOCK_ROWS = 8192
+#: `weight_decay="auto"`. Dropout acts on single instances and averages out in a bag of some forty images, of which few
+#: matter; the larger decay keeps the network from learning such bags by heart.
+_TABLE_DECAY = 1e-4
+_IMAGE_DECAY = 3e-3
 
 
 class DeepMIPL(MIPLClassifier):
@@ -44,7 +49,7 @@ class DeepMIPL(MIPLClassifier):
         Mean training loss of each epoch.
     seed_ : int
         The seed that `random_state` gave.
-    features_ : transformer
+    features_ : transformer or None
         The fitted front end, where there is one.
     """
 
@@ -56,9 +61,9 @@ class DeepMIPL(MIPLClassifier):
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "momentum": [Interval(Real, 0, 1, closed="left")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "weight_decay": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "standardize": ["boolean"],
-        "features": [None, StrOptions({"auto"}), HasMethods(["fit", "transform"])],
+        "features": [None, StrOptions({"images", "auto"}), HasMethods(["fit", "transform"])],
         "device": [str],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -79,7 +84,7 @@ class DeepMIPL(MIPLClassifier):
         max_epochs: int,
         batch_size: int | None,
         momentum: float,
-        weight_decay: float,
+        weight_decay: float | Literal["auto"],
         standardize: bool,
         features: str | BaseEstimator | None,
         device: str,
@@ -126,8 +131,8 @@ class DeepMIPL(MIPLClassifier):
             )
         settings = cls._published.get(dataset, cls._published["mnist"])[r - 1]
         # The released loaders leave images as they are; tables are scaled by their --normalize.
-        published = {"standardize": dataset in ("birdsong", "sival"), **cls._published_for_all, **settings}
-        return cls(**{**published, **params})
+        shared = {"standardize": dataset in ("birdsong", "sival"), "features": None, "weight_decay": 1e-4}
+        return cls(**{**shared, **cls._published_for_all, **settings, **params})
 
     @abstractmethod
     def _network(self, instance_shape: tuple[int, ...], n_classes: int, generator: torch.Generator) -> BagNetwork:
@@ -143,13 +148,13 @@ class DeepMIPL(MIPLClassifier):
 
     # ---------------------------------------------------------------- fit
 
-    @limit_torch(one_thread=False)
+    @limit_torch(one_thread=True)
     def _fit(self, bags: Bags, candidates: NDArray[np.bool_]) -> None:
         self._check_hidden_sizes()
         device = torch_device(self.device)
         self.seed_ = seed_of(self.random_state)
-        if self.features is not None:
-            self.features_ = self._front_end(bags).fit(bags.instances)
+        front_end = self._front_end(bags)
+        self.features_ = None if front_end is None else front_end.fit(bags.instances)
         encoded = self._encoded(bags)
         generator = torch.Generator().manual_seed(self.seed_)
         network = self._network(encoded.instance_shape, len(self.classes_), generator)
@@ -159,7 +164,7 @@ class DeepMIPL(MIPLClassifier):
         self._prepare(network, encoded, candidates, generator)
         progress = self.name if self.verbose else None
         training = train(
-            network, encoded, candidates, self._plan(), generator=generator, device=device, progress=progress
+            network, encoded, candidates, self._plan(bags), generator=generator, device=device, progress=progress
         )
         self._complete(network, encoded)
         self.weights_, self.loss_ = training.weights, training.loss
@@ -169,13 +174,16 @@ class DeepMIPL(MIPLClassifier):
             if name not in network.training_only
         }
 
-    def _plan(self) -> Plan:
+    def _plan(self, bags: Bags) -> Plan:
+        decay = self.weight_decay
+        if decay == "auto":
+            decay = _IMAGE_DECAY if self._finds_filters(bags) else _TABLE_DECAY
         return Plan(
             max_epochs=self.max_epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             momentum=self.momentum,
-            weight_decay=self.weight_decay,
+            weight_decay=decay,
             schedule=self.schedule,
             per_bag=self._rate_per_bag,
         )
@@ -185,12 +193,19 @@ class DeepMIPL(MIPLClassifier):
         if not sizes or not all(isinstance(size, Integral) and size > 0 for size in sizes):
             raise ParameterError(f"hidden_sizes={self.hidden_sizes!r} must be one or more positive integers")
 
+    def _finds_filters(self, bags: Bags) -> bool:
+        """Whether filters found without labels take the place of the convolutions."""
+        return self.features in ("images", "auto") and convolves(bags.instance_shape)
+
     def _front_end(self, bags: Bags) -> Any:
-        return choose_features(bags, self.seed_, self.device) if self.features == "auto" else clone(self.features)
+        """The unfitted transformer for these bags, or None."""
+        if self.features == "auto" or self._finds_filters(bags):
+            return choose_features(bags, self.seed_, self.device)
+        return None if self.features in (None, "images") else clone(self.features)
 
     def _encoded(self, bags: Bags) -> Bags:
         """Bags as the encoder sees them: raw, or what the front end makes of them."""
-        if self.features is None:
+        if self.features_ is None:
             return bags
         return Bags(np.asarray(self.features_.transform(bags.instances), dtype=np.float32), bags.offsets)
 
@@ -200,7 +215,7 @@ class DeepMIPL(MIPLClassifier):
         """The source of randomness in predictions; by default there is none."""
         return None
 
-    @limit_torch(one_thread=False)
+    @limit_torch(one_thread=True)
     @torch.no_grad()
     def _judge(self, bags: Bags) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Class probabilities (m, q) of bags and the attention (n, 1 or q) of their instances."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import max_pool2d, relu
 from torch.nn.utils import skip_init
 
-__all__ = ["Encoder", "dropout", "is_image", "linear"]
+__all__ = ["Encoder", "convolves", "dropout", "is_image", "linear"]
 
 Layer = TypeVar("Layer", bound=nn.Module)
 
@@ -55,7 +55,7 @@ class Encoder(nn.Module):
         self.register_buffer("shift", torch.zeros(width))
         self.register_buffer("scale", torch.ones(width))
         self.convolutions = nn.ModuleList()
-        if is_image(instance_shape) and min(instance_shape[:2]) >= _MIN_SIDE:
+        if convolves(instance_shape):
             channels = instance_shape[2] if len(instance_shape) == 3 else 1
             for out in _CHANNELS:
                 self.convolutions.append(_convolution(channels, out, generator))
@@ -91,6 +91,11 @@ class Encoder(nn.Module):
 def is_image(instance_shape: tuple[int, ...]) -> bool:
     """Whether instances of that shape are images, (h, w) or (h, w, c)."""
     return len(instance_shape) in (2, 3)
+
+
+def convolves(instance_shape: tuple[int, ...]) -> bool:
+    """Whether instances of that shape are images large enough for the two convolutions."""
+    return is_image(instance_shape) and min(instance_shape[:2]) >= _MIN_SIDE
 
 
 def dropout(values: Tensor, share: float, noise: torch.Generator | None) -> Tensor:

@@ -117,12 +117,15 @@ class MIPLMA(DeepMIPL):
         Bags per step; None takes all bags at once.
     momentum : float, default=0.9
         Nesterov momentum.
-    weight_decay : float, default=1e-4
-        Factor of the parameters that is added to the gradient, for all parameters.
+    weight_decay : float or "auto", default="auto"
+        Factor of the parameters that is added to the gradient, for all parameters. "auto" is 3e-3 for images that a
+        front end describes (features), else 1e-4.
     standardize : bool, default=True
         Bring instances to mean 0 and deviation 1 over the training bags, each feature by itself; images as a whole.
-    features : None, "auto" or scikit-learn transformer, default=None
-        Applied to instances before the encoder; "auto" takes what BagGP would, see `mipl.features.choose_features`.
+    features : "images", "auto", None or scikit-learn transformer, default="images"
+        Applied to instances before the encoder. "auto" takes what BagGP would, see `mipl.features.choose_features`;
+        "images" does so for images of at least 16 x 16 pixels alone, so that filters found without labels take the
+        place of the encoder's convolutions, and leaves all else as it is. None lets the convolutions learn.
     device : str, default="cpu"
         Where torch computes: "cpu", "cuda", ...
     random_state : int, RandomState or None, default=0
@@ -138,7 +141,7 @@ class MIPLMA(DeepMIPL):
         Label weights of the training bags at the end of training.
     loss_ : (epochs,)
         Mean training loss of each epoch.
-    features_ : transformer
+    features_ : transformer or None
         The fitted front end, where there is one.
     seed_ : int
         The seed that random_state gave.
@@ -195,9 +198,9 @@ class MIPLMA(DeepMIPL):
         max_epochs: int = 100,
         batch_size: int | None = 16,
         momentum: float = 0.9,
-        weight_decay: float = 1e-4,
+        weight_decay: float | Literal["auto"] = "auto",
         standardize: bool = True,
-        features: str | BaseEstimator | None = None,
+        features: str | BaseEstimator | None = "images",
         device: str = "cpu",
         random_state: Any = 0,
         verbose: bool = False,

@@ -107,6 +107,17 @@ STACKING_GRADIENT, STACKING_ITERATIONS = 1e-6, 100
 #: Bags at a time in that computation, so that they stay in the cache.
 STACKING_BAGS = 4096
 
+# ---------------------------------------------------------------- extrapolation to all bags
+
+#: Factor of r (1 - r) in the exponent by which the weights grow with the number of bags, r being the score of held-out
+#: bags relative to that of bags seen: at most in proportion, with r one half. 3 to 6 are as good on development splits.
+BAGS_TO_SCALE = 4.0
+#: Standard errors by which the fit to all bags must explain bags that it has seen better than fits without a fold
+#: explain theirs, for these to count as failed.
+CLEAR_GAIN = 2.0
+#: Largest factor of the weights for failed fits: held-out evidence says no more how sure the others may be.
+MOST_EXTRAPOLATION = 3.0
+
 # ---------------------------------------------------------------- votes
 
 #: Prior on the strength of votes: mode one, votes taken as odds as they are, and precision of the logarithm.

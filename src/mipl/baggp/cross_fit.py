@@ -95,6 +95,12 @@ class Fold(NamedTuple):
     regression: Expert
     problem: Problem
 
+    @property
+    def inside(self) -> Tensor:
+        """The bags (m,) that were not held out."""
+        assert self.problem.inside is not None
+        return self.problem.inside
+
 
 def regress_without_folds(
     data: LowRank,

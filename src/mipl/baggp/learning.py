@@ -10,11 +10,12 @@ from torch import Tensor
 
 from mipl.baggp.candidate_noise import expected_noise, fit_candidate_noise, noisy_log_prior, trusted_sets
 from mipl.baggp.cross_fit import read_held_out, regress_without_folds
+from mipl.baggp.extrapolation import extrapolate
 from mipl.baggp.likelihood import Problem, fit_bag_likelihoods
 from mipl.baggp.low_rank import LowRank
 from mipl.baggp.model import BagModel
 from mipl.baggp.regression import fit_bag_regression
-from mipl.baggp.stacking import default_stacking, fit_stacking, label_free, training_posterior
+from mipl.baggp.stacking import blend, default_stacking, fit_stacking, label_free, score_ratio
 from mipl.baggp.votes import fit_vote_strength, vote_log_prior
 from mipl.progress import SILENT, Phases
 from mipl.supervision import Supervision
@@ -101,7 +102,12 @@ def learn(
         return Learned(model, regression.posterior, strength, noise)
     held_out = read_held_out(data, folds, without)
     progress("stacking")
-    model = model._replace(stacking=fit_stacking(*held_out, log_prior, blocks.weight))
-    posterior = training_posterior(model, blocks, held_out, log_prior)
-    score = label_free(model.stacking.probabilities(*held_out), log_prior, blocks.weight)
-    return Learned(model, posterior, strength, noise, score)
+    fitted = fit_stacking(*held_out, log_prior, blocks.weight)
+    unseen = fitted.probabilities(*held_out)
+    seen = blocks.cat(BagModel.read, blocks.features, model=model._replace(stacking=fitted))
+    posterior = blend(unseen, seen, log_prior, blocks.weight)
+    score = label_free(unseen, log_prior, blocks.weight)
+    ratio = score_ratio(unseen, seen, log_prior, blocks.weight)
+    others = [(each.log_evidence, fold.inside) for each, fold in zip(without, folds, strict=True)]
+    stacking = extrapolate(fitted, held_out, ratio, likelihood.log_evidence, others, log_prior, blocks.weight)
+    return Learned(model._replace(stacking=stacking), posterior, strength, noise, score)

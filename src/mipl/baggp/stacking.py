@@ -25,7 +25,7 @@ from scipy.special import expit, logit
 from torch import Tensor
 
 from mipl.bag_posterior import set_log_likelihood
-from mipl.baggp.blocks import Blocks, add_up
+from mipl.baggp.blocks import add_up
 from mipl.baggp.constants import (
     INFORMATIVE_ODDS,
     MIXING_PRECISION,
@@ -37,12 +37,11 @@ from mipl.baggp.constants import (
     STACKING_GRADIENT,
     STACKING_ITERATIONS,
 )
-from mipl.baggp.cross_fit import HeldOut
-from mipl.baggp.model import BagModel, Stacking, against_best
+from mipl.baggp.model import Stacking, against_best
 from mipl.baggp.weights import mean_and_error, weigh
 from mipl.lbfgs import minimize_lbfgs
 
-__all__ = ["LabelFreeScore", "blend", "default_stacking", "fit_stacking", "label_free", "training_posterior"]
+__all__ = ["LabelFreeScore", "blend", "default_stacking", "fit_stacking", "label_free", "score_ratio"]
 
 
 class LabelFreeScore(NamedTuple):
@@ -114,10 +113,10 @@ def _inner_gradient(now: Stacking, first: float, second: float, rate: float) -> 
     )
 
 
-def training_posterior(model: BagModel, blocks: Blocks, held_out: HeldOut, log_prior: Tensor) -> Tensor:
-    """Posterior (m, q) of the training bags' labels, see `blend`."""
-    seen = blocks.cat(BagModel.read, blocks.features, model=model)
-    return blend(model.stacking.probabilities(*held_out), seen, log_prior, blocks.weight)
+def score_ratio(unseen: Tensor, seen: Tensor, log_prior: Tensor, weight: Tensor | None = None) -> float:
+    """Label-free score of models that have not seen a bag over that of models that have, from 0 to 1."""
+    gain, gain_seen = (max(label_free(answer, log_prior, weight).mean, 0.0) for answer in (unseen, seen))
+    return min(gain / gain_seen, 1.0) if gain_seen > 0 else 0.0
 
 
 def blend(unseen: Tensor, seen: Tensor, log_prior: Tensor, weight: Tensor | None = None) -> Tensor:
@@ -128,8 +127,7 @@ def blend(unseen: Tensor, seen: Tensor, log_prior: Tensor, weight: Tensor | None
     :math:`\sqrt{S_\text{unseen} / S_\text{seen}}`. The model that has seen the bag counts by half of that, and the one
     that has not by the rest. Bags count by their `weight` (m,), None for once.
     """
-    gain, gain_seen = (max(label_free(answer, log_prior, weight).mean, 0.0) for answer in (unseen, seen))
-    share = 0.5 * math.sqrt(min(gain / gain_seen, 1.0)) if gain_seen > 0 else 0.0
+    share = 0.5 * math.sqrt(score_ratio(unseen, seen, log_prior, weight))
     return torch.softmax((1 - share) * torch.log(unseen) + share * torch.log(seen) + log_prior, dim=1)
 
 

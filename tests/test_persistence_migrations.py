@@ -172,3 +172,11 @@ def test_what_a_class_was_given_later_is_filled_in_and_nothing_else_changes():
 @pytest.mark.parametrize("tree", [new for _, new in TREES.values()])
 def test_a_second_migration_changes_nothing(tree):
     assert migrate(tree, 1) == tree
+
+
+@pytest.mark.parametrize("name", ["DEMIPL", "ELIMIPL", "MIPLMA", "ProMIPL", "FastMIPL"])
+def test_a_deep_model_of_before_has_no_front_end(name):
+    path = f"mipl.deep.{name.lower()}:{name}"
+    assert type(mipl.make(name)).__module__ + ":" + name == path
+    fitted = estimator(path, features=None, n_features_in_=3)
+    assert migrate(fitted, 2) == estimator(path, features=None, n_features_in_=3, features_=None)

@@ -21,6 +21,7 @@ _BAGGP = "mipl.baggp.estimator:BagGP"
 _MIPLGP = "mipl.miplgp.estimator:MIPLGP"
 _EMBEDDED = "mipl.pll.embedding:EmbeddedPLL"
 _ONE_VS_REST = "mipl.mil.ovr:OneVsRest"
+_DEEP = tuple(f"mipl.deep.{name.lower()}:{name}" for name in ("DEMIPL", "ELIMIPL", "MIPLMA", "ProMIPL", "FastMIPL"))
 
 #: Classes of format 1 that live elsewhere.
 _MOVED = {
@@ -92,6 +93,8 @@ _NEW_ATTRIBUTES: dict[str, dict[str, Any]] = {
         "outside_": None,
     },
     "mipl.pll.plknn:PLkNN": {"sample_weight_": None},
+    # A front end was an attribute only where there was one.
+    **dict.fromkeys(_DEEP, {"features_": None}),
 }
 
 

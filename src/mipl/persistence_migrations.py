@@ -94,7 +94,7 @@ _NEW_ATTRIBUTES: dict[str, dict[str, Any]] = {
     },
     "mipl.pll.plknn:PLkNN": {"sample_weight_": None},
     # A front end was an attribute only where there was one.
-    **dict.fromkeys(_DEEP, {"features_": None}),
+    **{path: {"features_": None} for path in _DEEP},
 }
 
 

@@ -1,0 +1,123 @@
+"""The published presets of the deep methods beside the published means, on bags of ours.
+
+    python benchmarks/deep_published.py results/deep-published.csv                        # all, from the cheapest on
+    python benchmarks/deep_published.py results/deep-published.csv --datasets birdsong sival --methods ELIMIPL
+    python benchmarks/deep_published.py results/deep-published.csv --show                 # the table of what is done
+
+Every method on every data set that its authors' repository has settings for, r = 1, 2, 3, three splits at 70/30, bags
+drawn anew for each. Steps are of 16 bags at the published rate per bag, which on tables ends where steps of one bag do
+(docs/deep-methods.md) in a sixth of the time; FastMIPL's are of all bags, as published. A finished fit is appended to
+the file and not run again. Needs the raw data (MIPL_DATA).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from measure import print_table
+
+import mipl
+from mipl.bench.analysis.published import published
+from mipl.deep import DEMIPL, ELIMIPL, MIPLMA, FastMIPL, ProMIPL
+from mipl.deep.base import DeepMIPL
+
+TABLES, IMAGES = ("birdsong", "sival"), ("mnist", "fmnist")
+#: Where the authors' repositories give settings; from the cheapest on.
+PRESETS: list[tuple[type[DeepMIPL], tuple[str, ...]]] = [
+    (ELIMIPL, TABLES),
+    (ELIMIPL, IMAGES),
+    (MIPLMA, ("mnist",)),
+    (ProMIPL, ("mnist",)),
+    (DEMIPL, ("mnist",)),
+    (FastMIPL, TABLES),
+    (FastMIPL, IMAGES),
+]
+SPLITS = range(3)
+FIELDS = ("method", "dataset", "r", "split", "accuracy", "cpu_seconds", "test_bags")
+
+
+class Cell(NamedTuple):
+    """One preset on one split, the split being the seed of the bags and of the network, too."""
+
+    method: type[DeepMIPL]
+    dataset: str
+    r: int
+    split: int
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """How the file of results names it."""
+        return self.method.name, self.dataset, str(self.r), str(self.split)
+
+    def run(self) -> dict[str, Any]:
+        """Fit and score."""
+        bags = mipl.load(self.dataset, r=self.r, seed=self.split)
+        train, test = bags.split(train_size=0.7, seed=self.split)
+        steps = {} if self.method is FastMIPL else {"batch_size": 16}
+        model = self.method.paper(self.dataset, self.r, **steps, random_state=self.split)
+        start = time.process_time()
+        model.fit(train)
+        spent = time.process_time() - start
+        return dict(zip(FIELDS, (*self.key, model.score(test), round(spent, 1), len(test.bags)), strict=True))
+
+
+def read(path: Path) -> dict[tuple[str, ...], dict[str, str]]:
+    """What is done, by the key of its cell."""
+    if not path.exists():
+        return {}
+    with path.open(newline="") as file:
+        return {tuple(row[name] for name in FIELDS[:4]): row for row in csv.DictReader(file)}
+
+
+def append(path: Path, row: dict[str, Any]) -> None:
+    """One row more."""
+    new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerow(row)
+
+
+def show(path: Path) -> None:
+    """Means of what is done beside the published ones."""
+    done, theirs, rows = read(path), published(0.7), []
+    for method, datasets in PRESETS:
+        for dataset in datasets:
+            for r in (1, 2, 3):
+                found = [row for key, row in done.items() if key[:3] == (method.name, dataset, str(r))]
+                if not found:
+                    continue
+                ours = np.array([float(row["accuracy"]) for row in found])
+                cpu = float(np.mean([float(row["cpu_seconds"]) for row in found]))
+                figure = theirs.get((method.name, "", dataset, r))
+                beside = "–" if figure is None else f"{figure.mean:.3f}{'' if figure.confirmed else '†'}"
+                by_split = " ".join(f"{accuracy:.3f}" for accuracy in ours)
+                rows.append((method.name, dataset, r, by_split, float(ours.mean()), beside, cpu))
+    print_table("Published presets, 70/30", ["", "data", "r", "ours, by split", "mean", "published", "CPU s"], rows)
+    print("†: as recalled, not confirmed")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="the file of results")
+    parser.add_argument("--datasets", nargs="+", default=[*TABLES, *IMAGES])
+    parser.add_argument("--methods", nargs="+", default=[method.name for method, _ in PRESETS])
+    parser.add_argument("--show", action="store_true", help="run nothing")
+    given = parser.parse_args()
+    for method, datasets in PRESETS:
+        cells = [Cell(method, dataset, r, split) for split in SPLITS for dataset in datasets for r in (1, 2, 3)]
+        for cell in cells:
+            wanted = method.name in given.methods and cell.dataset in given.datasets
+            if wanted and not given.show and cell.key not in read(given.out):
+                append(given.out, cell.run())
+    show(given.out)
+
+
+if __name__ == "__main__":
+    main()

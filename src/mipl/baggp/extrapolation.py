@@ -10,7 +10,9 @@ has been learned so far. In between, log odds become more reliable with the numb
 is proportional to m at most, namely where errors of what was learned, whose variance falls as 1/m, are all that is
 wrong with them. So with a share t of the bags in each fit, the weights are multiplied by
 
-.. math:: t^{-\gamma}, \qquad \gamma = 4 r (1 - r).
+.. math:: t^{-\gamma}, \qquad \gamma = 4 r (1 - r),
+
+unless fits are to nearly all bags, an eighth held out at a time, which are as good as that to all.
 
 *Fits that failed.* Where candidate sets hardly suffice to tell the classes apart, the fit to all bags may succeed and
 those without a fold fail, which then explain not even the sets that they were fitted to. So the bag likelihoods are
@@ -19,6 +21,8 @@ fold are, beyond what its confidence has risen? The most probable label is in th
 probability :math:`\rho`, so a share h of such bags means that :math:`(h - \rho) / (1 - \rho)` are right. The weights
 are multiplied so that the confidence on held-out bags rises by that gain g, shrunk by its standard error e to
 :math:`g\,(1 - (2 e / g)^2)`, if it is above :math:`2 e`.
+
+Where many bags have few groups, nothing is extrapolated: more bags of the same groups teach less about others.
 """
 
 from __future__ import annotations
@@ -28,15 +32,25 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from torch import Tensor
 
-from mipl.baggp.constants import BAGS_TO_SCALE, CLEAR_GAIN, MOST_EXTRAPOLATION
+from mipl.baggp.constants import BAGS_TO_SCALE, CLEAR_GAIN, MOST_BAGS_PER_GROUP, MOST_EXTRAPOLATION, NEARLY_ALL
 from mipl.baggp.cross_fit import HeldOut
 from mipl.baggp.model import Stacking
 from mipl.baggp.weights import mean_and_error, weighted_mean
 
-__all__ = ["extrapolate", "kept_share"]
+__all__ = ["extrapolate", "groups_are_many", "kept_share"]
+
+
+def groups_are_many(groups: NDArray[np.int64] | None) -> bool:
+    """Whether the groups (m,) of bags are so many that holding them out is like holding bags out; None for no groups.
+
+    >>> groups_are_many(np.arange(20) // 2), groups_are_many(np.arange(60) // 20)
+    (True, False)
+    """
+    return groups is None or len(groups) <= MOST_BAGS_PER_GROUP * len(np.unique(groups))
 
 
 def kept_share(inside: Sequence[Tensor], weight: Tensor | None = None) -> float:
@@ -98,7 +112,7 @@ def extrapolate(
     before = sum(torch.where(inside, surplus(log_evidence), 0.0) for log_evidence, inside in seen_without)
     counts = sum(inside.double() for _, inside in seen_without)
     gain, error = mean_and_error(surplus(seen) - before / counts, weight)
-    factor = share ** -(BAGS_TO_SCALE * ratio * (1 - ratio))
+    factor = share ** -(BAGS_TO_SCALE * ratio * (1 - ratio)) if share < NEARLY_ALL else 1.0
     if gain > CLEAR_GAIN * error:
         factor *= _factor_for(gain * (1 - (CLEAR_GAIN * error / gain) ** 2), fitted, held_out, weight)
     return fitted._replace(weights=factor * fitted.weights)

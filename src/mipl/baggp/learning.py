@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mipl.baggp.candidate_noise import expected_noise, fit_candidate_noise, noisy_log_prior, trusted_sets
 from mipl.baggp.cross_fit import read_held_out, regress_without_folds
-from mipl.baggp.extrapolation import extrapolate
+from mipl.baggp.extrapolation import extrapolate, groups_are_many
 from mipl.baggp.likelihood import Problem, fit_bag_likelihoods
 from mipl.baggp.low_rank import LowRank
 from mipl.baggp.model import BagModel
@@ -107,7 +107,9 @@ def learn(
     seen = blocks.cat(BagModel.read, blocks.features, model=model._replace(stacking=fitted))
     posterior = blend(unseen, seen, log_prior, blocks.weight)
     score = label_free(unseen, log_prior, blocks.weight)
-    ratio = score_ratio(unseen, seen, log_prior, blocks.weight)
-    others = [(each.log_evidence, fold.inside) for each, fold in zip(without, folds, strict=True)]
-    stacking = extrapolate(fitted, held_out, ratio, likelihood.log_evidence, others, log_prior, blocks.weight)
+    stacking = fitted
+    if groups_are_many(supervision.groups):
+        ratio = score_ratio(unseen, seen, log_prior, blocks.weight)
+        others = [(each.log_evidence, fold.inside) for each, fold in zip(without, folds, strict=True)]
+        stacking = extrapolate(fitted, held_out, ratio, likelihood.log_evidence, others, log_prior, blocks.weight)
     return Learned(model._replace(stacking=stacking), posterior, strength, noise, score)

@@ -136,6 +136,7 @@ class CrossKernel:
     Parameters
     ----------
     kernel : gpytorch.kernels.Kernel
+        Its parameters are read here, once.
     B : (b, d) tensor
         The set.
     """

@@ -136,7 +136,7 @@ class CrossKernel:
     Parameters
     ----------
     kernel : gpytorch.kernels.Kernel
-        Its parameters are read here, once.
+        Its lengthscale is read here, once.
     B : (b, d) tensor
         The set.
     """

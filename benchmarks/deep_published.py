@@ -13,12 +13,12 @@ the file and not run again. Needs the raw data (MIPL_DATA).
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from fit_store import FitStore
 from measure import print_table
 
 import mipl
@@ -38,7 +38,7 @@ PRESETS: list[tuple[type[DeepMIPL], tuple[str, ...]]] = [
     (FastMIPL, IMAGES),
 ]
 SPLITS = range(3)
-FIELDS = ("method", "dataset", "r", "split", "accuracy", "cpu_seconds", "test_bags")
+KEYS, FIGURES = ("method", "dataset", "r", "split"), ("accuracy", "cpu_seconds")
 
 
 class Cell(NamedTuple):
@@ -50,12 +50,12 @@ class Cell(NamedTuple):
     split: int
 
     @property
-    def key(self) -> tuple[str, str, str, str]:
+    def key(self) -> tuple[str, str, int, int]:
         """How the file of results names it."""
-        return self.method.name, self.dataset, str(self.r), str(self.split)
+        return self.method.name, self.dataset, self.r, self.split
 
-    def run(self) -> dict[str, Any]:
-        """Fit and score."""
+    def run(self) -> dict[str, float]:
+        """Accuracy and CPU seconds of a fit."""
         bags = mipl.load(self.dataset, r=self.r, seed=self.split)
         train, test = bags.split(train_size=0.7, seed=self.split)
         steps = {} if self.method is FastMIPL else {"batch_size": 16}
@@ -63,34 +63,17 @@ class Cell(NamedTuple):
         start = time.process_time()
         model.fit(train)
         spent = time.process_time() - start
-        return dict(zip(FIELDS, (*self.key, model.score(test), round(spent, 1), len(test.bags)), strict=True))
+        return {"accuracy": model.score(test), "cpu_seconds": spent}
 
 
-def read(path: Path) -> dict[tuple[str, ...], dict[str, str]]:
-    """What is done, by the key of its cell."""
-    if not path.exists():
-        return {}
-    with path.open(newline="") as file:
-        return {tuple(row[name] for name in FIELDS[:4]): row for row in csv.DictReader(file)}
-
-
-def append(path: Path, row: dict[str, Any]) -> None:
-    """One row more."""
-    new = not path.exists()
-    with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
-
-
-def show(path: Path) -> None:
+def show(store: FitStore) -> None:
     """Means of what is done beside the published ones."""
-    done, theirs, rows = read(path), published(0.7), []
+    done, theirs, rows = store.rows(), published(0.7), []
     for method, datasets in PRESETS:
         for dataset in datasets:
             for r in (1, 2, 3):
-                found = [row for key, row in done.items() if key[:3] == (method.name, dataset, str(r))]
+                cell = (method.name, dataset, str(r))
+                found = [row for row in done if (row["method"], row["dataset"], row["r"]) == cell]
                 if not found:
                     continue
                 ours = np.array([float(row["accuracy"]) for row in found])
@@ -110,13 +93,14 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=[method.name for method, _ in PRESETS])
     parser.add_argument("--show", action="store_true", help="run nothing")
     given = parser.parse_args()
+    store = FitStore(given.out, KEYS, FIGURES)
     for method, datasets in PRESETS:
         cells = [Cell(method, dataset, r, split) for split in SPLITS for dataset in datasets for r in (1, 2, 3)]
         for cell in cells:
             wanted = method.name in given.methods and cell.dataset in given.datasets
-            if wanted and not given.show and cell.key not in read(given.out):
-                append(given.out, cell.run())
-    show(given.out)
+            if wanted and not given.show and not store.has(cell.key):
+                store.append(cell.key, cell.run())
+    show(store)
 
 
 if __name__ == "__main__":

@@ -121,11 +121,11 @@ def extrapolate(
 def _factor_for(gain: float, fitted: Stacking, held_out: HeldOut, weight: Tensor | None) -> float:
     """By what the weights are to be multiplied for the confidence on held-out bags to rise by so much."""
 
-    def missing(log_factor: float) -> float:
+    def confidence(log_factor: float) -> float:
         now = fitted._replace(weights=math.exp(log_factor) * fitted.weights)
-        return float(weighted_mean(now.probabilities(*held_out).amax(dim=1), weight)) - wanted
+        return float(weighted_mean(now.probabilities(*held_out).amax(dim=1), weight))
 
-    wanted = 0.0
-    wanted = missing(0.0) + gain
-    most = math.log(MOST_EXTRAPOLATION)
-    return MOST_EXTRAPOLATION if missing(most) <= 0 else math.exp(brentq(missing, 0.0, most, xtol=1e-4))
+    wanted, most = confidence(0.0) + gain, math.log(MOST_EXTRAPOLATION)
+    if confidence(most) <= wanted:
+        return MOST_EXTRAPOLATION
+    return math.exp(brentq(lambda log_factor: confidence(log_factor) - wanted, 0.0, most, xtol=1e-4))

@@ -35,8 +35,8 @@ class _Chain(NamedTuple):
     whitened: Tensor  # (C, n, t), the preconditioner's inverse times the probes
     x: Tensor  # (C, n, t + 1), solutions for probes and residuals
     change: Tensor  # of x in the last step: the start for the next one is extrapolated
-    position: Tensor  # of the step, and
-    moved: Tensor  # the step to it: how far the next one goes in this direction is how far to extrapolate
+    position: Tensor  # of the parameters that the systems depend on
+    step: Tensor  # to this position; as far as the next one goes in its direction, the change is extrapolated
     kernel_parameters: Tensor  # (p,)
     noise: Tensor  # (C, n)
     logdet: float
@@ -133,10 +133,11 @@ class ConjugateGradientEngine(ExactEngine):
         rhs = torch.cat([probes, residual[:, :, None]], 2)
         kernel_parameters = torch.cat([p.detach().double().reshape(-1) for p in self.K.parameters])
         position = torch.cat([kernel_parameters, noise.double().mean(1), residual.double().mean(1)])
+        step = torch.zeros_like(position) if chain is None else position - chain.position
         if chain is None:
             out = solve(self.K, noise, rhs, preconditioner, n_probes=t, tol=self.cg_tol, max_iter=self.max_cg_iter)
         else:
-            start = chain.x + _share(position - chain.position, chain.moved) * chain.change
+            start = chain.x + _share(step, chain.step) * chain.change
             out = refine(self.K, noise, rhs, start, preconditioner, tol=self.cg_tol, max_iter=self.max_cg_iter)
         solution = out.x[:, :, t]
 
@@ -157,10 +158,9 @@ class ConjugateGradientEngine(ExactEngine):
             logdet = chain.logdet + sum((m * d).sum().item() for m, d in zip(mean, moved, strict=True))
         steps = 0 if chain is None else chain.steps + 1
         change = torch.zeros_like(out.x) if chain is None else out.x - chain.x
-        moved_here = torch.zeros_like(position) if chain is None else position - chain.position
         spent = (steps > 0 and out.iterations > WARM_ITERATIONS) or steps == WARM_STEPS
         self._chain = None if spent else _Chain(
-            preconditioner, probes, whitened, out.x, change, position, moved_here, kernel_parameters, noise, logdet,
+            preconditioner, probes, whitened, out.x, change, position, step, kernel_parameters, noise, logdet,
             trace_kernel, trace_noise, steps,
         )  # fmt: skip
         value = (residual.double() * solution.double()).sum().item() + logdet

@@ -196,7 +196,7 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
             merged = merge(self.repeats, residual, total_noise)
             residual, total_noise = merged.residual.to(self.dtype), merged.noise.to(self.dtype)
             kept_noise = merged.noise.T.cpu().numpy()
-        grams = preconditioner = None
+        preconditioner = None
         if landmarks is not None:
             grams = weighted_grams(landmarks.features, 1 / total_noise.double())
             preconditioner = Preconditioner(landmarks.features.to(self.dtype), total_noise, grams)
@@ -211,7 +211,7 @@ class ExactEngine(ProcessParameters, metaclass=ABCMeta):
             kernel_state={name: value.cpu().numpy().copy() for name, value in self.kernel.state_dict().items()},
         )
         posterior = Posterior(self.kernel, state, device=self.device)
-        if landmarks is not None and grams is not None:
+        if landmarks is not None:
             self.K.release()
             posterior = with_landmark_variances(posterior, landmarks, grams)
         return Conditioned(posterior, iterations, cg_residual)

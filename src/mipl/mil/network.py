@@ -12,6 +12,8 @@ __all__ = ["Gaussian", "MIVAENetwork"]
 
 #: Two convolutions and two poolings leave at least one pixel of an image with sides of this length.
 _SMALLEST_IMAGE = 11
+#: Images that are encoded at a time: their feature maps stay in the cache.
+_IMAGES_AT_A_TIME = 128
 
 
 class Gaussian(NamedTuple):
@@ -63,8 +65,8 @@ class MIVAENetwork(nn.Module):
 
     def encode(self, x: Tensor, bag: Tensor, m: int) -> tuple[Gaussian, Gaussian]:
         """q(z_n | x_n) (n, latent_dim), and q(z_B | bag) (m, latent_dim), the product of its instances' Gaussians."""
-        own = _gaussian(self.instance_encoder(x))
-        shared = _gaussian(self.bag_encoder(x))
+        own = _gaussian(_encoded(self.instance_encoder, x))
+        shared = _gaussian(_encoded(self.bag_encoder, x))
         precision = torch.exp(-shared.log_variance)
         zeros = x.new_zeros(m, precision.shape[1])
         total = zeros.index_add(0, bag, precision)
@@ -120,13 +122,19 @@ def _gaussian(parameters: Tensor) -> Gaussian:
     return Gaussian(mean, log_variance.clamp(-8, 8))
 
 
+def _encoded(encoder: nn.Sequential, x: Tensor) -> Tensor:
+    if not isinstance(encoder[0], nn.Unflatten):
+        return encoder(x)  # type: ignore[no-any-return]
+    return torch.cat([encoder(images) for images in x.split(_IMAGES_AT_A_TIME)])
+
+
 def _encoder(instance_shape: tuple[int, ...], latent_dim: int, hidden_dim: int) -> nn.Sequential:
     if len(instance_shape) == 2 and min(instance_shape) >= _SMALLEST_IMAGE:
         h, w = (((side - 3) // 2 - 2) // 2 for side in instance_shape)
         body: list[nn.Module] = [
             nn.Unflatten(1, (1, *instance_shape)),
-            nn.Conv2d(1, 32, 4), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Conv2d(32, 48, 3), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(1, 32, 4), nn.MaxPool2d(2), nn.ReLU(),
+            nn.Conv2d(32, 48, 3), nn.MaxPool2d(2), nn.ReLU(),
             nn.Flatten(), nn.Linear(48 * h * w, hidden_dim), nn.ReLU(),
         ]  # fmt: skip
     else:

@@ -81,6 +81,11 @@ def test_the_commands_print_tables_figures_status_and_a_report(tmp_path, store, 
     store = tmp_path / "results" / "results.csv"
     mipl_bench("report", "made.toml")
     assert (tmp_path / "docs" / "results.md").read_text() == page
+    export, store = store, tmp_path / "imported.sqlite"
+    mipl_bench("import", str(export))
+    mipl_bench("report", "made.toml")
+    assert "Run on at most 2 processors (made up)" in (tmp_path / "docs" / "results.md").read_text()
+    store = export
     (tmp_path / "made.toml").write_text(re.sub('title = ".*"', r'title = "<b>\\u001b[2J"', TOML))
     mipl_bench("report", "made.toml")
     assert "## &lt;b>\\x1b[2J" in (tmp_path / "docs" / "results.md").read_text()

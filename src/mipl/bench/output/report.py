@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from mipl.bench.analysis.results import Results
 from mipl.bench.output.figures import draw
@@ -22,6 +23,8 @@ from mipl.io.atomic import atomic_path
 from mipl.io.border import border
 
 __all__ = ["write_report"]
+
+_MACHINES = "a list of the machines of runs"
 
 
 def write_report(suites: Sequence[Suite], store: str | Path, page: Path, folder: Path) -> list[Path]:
@@ -86,22 +89,30 @@ def _environment(store: str | Path, folder: Path) -> list[str]:
     file = folder / "environment.json"
     if not is_csv(store):
         with Store(store, create=False) as opened:
-            environments = [environment for environment in opened.environments().values() if environment]
+            environments = list(opened.environments().values())
         for environment in environments:
             environment.pop("command", None)
-        unique = [e for i, e in enumerate(environments) if e not in environments[:i]]
+        if {} in environments and file.is_file():  # runs that were imported from a CSV
+            environments = _read_environments(file) + environments
+        unique = [e for i, e in enumerate(environments) if e and e not in environments[:i]]
         with atomic_path(file) as temporary:
             temporary.write_text(json.dumps(unique, indent=2) + "\n", encoding="utf-8")
     if not file.is_file():
         return []
-    with border(str(file), "a list of the machines of runs"):
-        environments = json.loads(file.read_text(encoding="utf-8"))
+    environments = _read_environments(file)
+    with border(str(file), _MACHINES):
         newest, processors = environments[-1], max(environment["processors"] for environment in environments)
         versions = ", ".join(
             f"{name} {newest[name]}" for name in ("python", "numpy", "scikit-learn", "torch") if name in newest
         )
         told = f"Run on at most {processors} processors ({newest['platform']}) with {versions}."
     return [plain_markdown(told), ""]
+
+
+def _read_environments(file: Path) -> list[dict[str, Any]]:
+    with border(str(file), _MACHINES):
+        found: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
+        return found
 
 
 def _coverage(results: Results) -> list[str]:

@@ -169,9 +169,9 @@ class ConjugateGradientEngine(ExactEngine):
         )  # fmt: skip
 
     def _solve(self, residual: Tensor, noise: Tensor, preconditioner: Preconditioner | None) -> Solve:
-        out = solve(
-            self.K, noise, residual[:, :, None], preconditioner or self._preconditioner(noise),
-            n_probes=0, tol=FINAL_TOLERANCE * self.cg_tol, max_iter=self.max_cg_iter,
+        out = refine(
+            self.K, noise, residual[:, :, None], None, preconditioner or self._preconditioner(noise),
+            tol=FINAL_TOLERANCE * self.cg_tol, max_iter=self.max_cg_iter,
         )  # fmt: skip
         return Solve(out.x[:, :, 0], out.iterations, out.residual)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.gp.joint import ExactCovariance, JointCovariance, LowRankCovariance, sampling_root
-from mipl.gp.kernels import CrossKernel, kernel_matrix
+from mipl.gp.kernels import CrossKernel, kernel_matrix, prior_variances
 
 __all__ = ["Posterior", "PosteriorState"]
 
@@ -88,8 +88,8 @@ class Posterior:
         """Means (b, C) at instances X (b, d), `batch_size` of them at a time."""
         instances, mean, solution = map(self._tensor, self.state[:3])
         cross_kernel = CrossKernel(self.kernel, instances)
-        batches = map(self._tensor, self._batches(X, batch_size))
-        means = [mean + cross_kernel(batch) @ solution for batch in batches]
+        batches = map(self._tensor, _batches(X, batch_size))
+        means = [mean + cross_kernel.multiply(batch, solution) for batch in batches]
         return torch.cat(means).double().cpu().numpy()
 
     @torch.no_grad()
@@ -103,10 +103,9 @@ class Posterior:
             with_landmarks = CrossKernel(self.kernel, self._tensor(self.state.landmarks))
         means, priors, explained = [], [], []
         for batch in map(self._tensor, batches):
-            cross = with_instances(batch)
-            means.append(mean + cross @ solution)
-            cross = cross if with_landmarks is None else with_landmarks(batch)
-            priors.append(self.kernel(batch, diag=True))
+            cross, product = _cross_and_product(batch, with_instances, with_landmarks, solution)
+            means.append(mean + product)
+            priors.append(prior_variances(self.kernel, batch))
             if roots is not None:
                 explained.append(torch.stack([(cross @ root).square().sum(1) for root in roots], 1))
         reduction = torch.cat(explained) if roots is not None else self._explained_exactly(instances, batches)
@@ -136,9 +135,8 @@ class Posterior:
             with_landmarks = CrossKernel(self.kernel, self._tensor(self.state.landmarks))
         means, parts = [], []
         for batch in map(self._tensor, batches):
-            cross = with_instances(batch)
-            means.append(mean + cross @ solution)
-            cross = cross if with_landmarks is None else with_landmarks(batch)
+            cross, product = _cross_and_product(batch, with_instances, with_landmarks, solution)
+            means.append(mean + product)
             if prior_root is not None:
                 parts.append(cross @ prior_root)
             elif inverse_root is not None:
@@ -147,7 +145,7 @@ class Posterior:
         covariance: JointCovariance
         if prior_root is not None and inverse_root is not None:
             features = torch.cat(parts)
-            remainder = self.kernel(rows, diag=True) - features.square().sum(1)
+            remainder = prior_variances(self.kernel, rows) - features.square().sum(1)
             covariance = LowRankCovariance(features, _inner(prior_root, inverse_root), remainder.clamp_(min=0))
         else:
             if inverse_root is None:
@@ -182,13 +180,27 @@ class Posterior:
             yield solved(torch.linalg.cholesky(A))
 
     def _batches(self, X: NDArray[np.floating], batch_size: int) -> list[NDArray[np.floating]]:
-        """Rows of X, at most `batch_size` at a time, and so few that their kernel fits into `BLOCK_BYTES`."""
-        fit = BLOCK_BYTES // (self.state.instances.shape[0] * self.dtype.itemsize)
-        step = min(batch_size, max(fit, SMALLEST_BATCH))
-        return [X[start : start + step] for start in range(0, len(X), step)]
+        """Rows of X, at most `batch_size` at a time, and so few that the kernel they need fits into `BLOCK_BYTES`."""
+        rows = self.state.instances if self.state.landmarks is None else self.state.landmarks
+        fit = BLOCK_BYTES // (len(rows) * self.dtype.itemsize)
+        return _batches(X, min(batch_size, max(fit, SMALLEST_BATCH)))
 
     def _tensor(self, array: NDArray[np.floating]) -> Tensor:
         return torch.tensor(array, dtype=self.dtype, device=self.device)
+
+
+def _batches(X: NDArray[np.floating], step: int) -> list[NDArray[np.floating]]:
+    return [X[start : start + step] for start in range(0, len(X), step)]
+
+
+def _cross_and_product(
+    batch: Tensor, with_instances: CrossKernel, with_landmarks: CrossKernel | None, solution: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The kernel (b, M) that variances need, with landmarks where there are any, and that with instances times a_c."""
+    if with_landmarks is not None:
+        return with_landmarks(batch), with_instances.multiply(batch, solution)
+    cross = with_instances(batch)
+    return cross, cross @ solution
 
 
 def _inner(prior_root: Tensor, inverse_root: Tensor) -> Tensor:

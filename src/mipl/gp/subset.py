@@ -94,12 +94,17 @@ class SubsetEngine:
 
     def condition(self, targets: NDArray[np.float64], noise: NDArray[np.float64]) -> Conditioned:
         """The posterior given all targets and noise variances (n, C), at the present parameters."""
-        exact = self._build(self._X, copy.deepcopy(self.kernel), self._weights)
-        with torch.no_grad():
-            exact.mean.copy_(self._learner.mean)
-            exact.raw_noise.copy_(self._learner.raw_noise)
+        exact = self._learner if np.array_equal(self._rows, np.arange(len(self._X))) else self._all_rows()
         if self._n_landmarks is None:
             return exact.condition(targets, noise)
         rows = torch.tensor(exact.X, dtype=torch.float32, device=exact.device)
         landmarks = landmark_features(exact.kernel, rows, self._n_landmarks, self._seed)
         return exact.condition(targets, noise, landmarks=landmarks)
+
+    def _all_rows(self) -> ExactEngine:
+        """An exact engine on all instances, at the present parameters."""
+        exact = self._build(self._X, copy.deepcopy(self.kernel), self._weights)
+        with torch.no_grad():
+            exact.mean.copy_(self._learner.mean)
+            exact.raw_noise.copy_(self._learner.raw_noise)
+        return exact

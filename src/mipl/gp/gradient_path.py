@@ -81,7 +81,8 @@ class GradientPath:
         last, pairs = self._evaluations[-1], list(zip(self._evaluations[1:], self._evaluations, strict=False))
         ways = torch.stack([new.position - old.position for new, old in pairs], 1)
         changes = torch.stack([new.values - old.values for new, old in pairs], 1)
-        return last.values + changes @ (torch.linalg.pinv(ways, rtol=SAME_DIRECTION) @ (self._position - last.position))
+        shares: Tensor = torch.linalg.pinv(ways, rtol=SAME_DIRECTION) @ (self._position - last.position)
+        return last.values + changes @ shares
 
     def _count(self, values: Tensor) -> Tensor:
         self._squares = values.square() if self._squares is None else self._squares + values.square()

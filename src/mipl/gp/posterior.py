@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -120,15 +121,17 @@ class Posterior:
         generator: torch.Generator,
         memory_budget: float,
         counts: NDArray[np.int64] | None = None,
+        n_classes: int | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.floating]]:
         """Means (b, C) at instances X (b, d), and roots (C, b, k) of their covariances (`mipl.gp.joint`).
 
         Beside the prior covariance of X, of which `memory_budget` bytes are kept, all roots are held in memory.
-        `counts` (b,) says how often each instance is among those that are drawn together; None for once.
+        `counts` (b,) says how often each instance is among those that are drawn together; None for once. With
+        `n_classes` only the first so many classes have roots.
         """
         instances, mean, solution = map(self._tensor, self.state[:3])
         batches = self._batches(X, batch_size)
-        inverse_root = None if self.state.inverse_root is None else self._tensor(self.state.inverse_root)
+        inverse_root = None if self.state.inverse_root is None else self._tensor(self.state.inverse_root[:n_classes])
         prior_root = None if self.state.prior_root is None else self._tensor(self.state.prior_root)
         with_instances, with_landmarks = CrossKernel(self.kernel, instances), None
         if self.state.landmarks is not None:
@@ -149,14 +152,16 @@ class Posterior:
             covariance = LowRankCovariance(features, _inner(prior_root, inverse_root), remainder.clamp_(min=0))
         else:
             if inverse_root is None:
-                halves = self._half_solved(instances, batches)
+                halves = itertools.islice(self._half_solved(instances, batches), n_classes)
                 parts = [torch.stack([torch.cat([part.T for part in half]) for half in halves])]
             prior = kernel_matrix(self.kernel, rows, memory_budget, derivatives=False)
             prior.update()
             covariance = ExactCovariance(prior, torch.cat(parts, 1))
         found = torch.cat(means)
         often = None if counts is None else torch.tensor(counts, device=self.device)
-        return found.double().cpu().numpy(), sampling_root(covariance, found.T, generator, often).cpu().numpy()
+        return found.double().cpu().numpy(), sampling_root(
+            covariance, found.T[:n_classes], generator, often
+        ).cpu().numpy()
 
     def _explained_exactly(self, instances: Tensor, batches: list[NDArray[np.floating]]) -> Tensor:
         """Variance k' A_c^-1 k (b, C) that the instances (n, d) explain, for all batches, one factor at a time."""

@@ -70,9 +70,9 @@ def test_extrapolated_steps_of_conjugate_gradients_end_where_evaluated_ones_end(
     engine._path = GradientPath(0.01)  # solves are far more precise, so that differences come from extrapolation
     found, losses = learned(engine, y, noise, 150)
     expected, expected_losses = learned(cg_engine(X), y, noise, 150)
-    assert len(evaluations) < 75
+    assert len(evaluations) < 50
     assert expected.abs().min() > 1, "the parameters have not moved"
-    torch.testing.assert_close(found, expected, atol=2e-3, rtol=0)
+    torch.testing.assert_close(found, expected, atol=5e-3, rtol=0)
     np.testing.assert_allclose(losses, expected_losses, atol=1e-3)
 
 

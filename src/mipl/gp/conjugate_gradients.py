@@ -21,18 +21,23 @@ __all__ = ["ConjugateGradientEngine"]
 # more than so many iterations (its preconditioner has grown old).
 WARM_STEPS = 100
 WARM_ITERATIONS = 8
+# In a chain, the preconditioner of conjugate gradients is computed anew after so many evaluations. That of the probes
+# stays: it is part of the objective.
+RENEWED = 3
 # An extrapolation goes no farther than so many times the last step.
 FARTHEST = 3.0
 # Prediction uses the solutions themselves, while training only needs a descent direction: the last solve goes further.
 FINAL_TOLERANCE = 0.01
+# With the variances of landmarks less is enough: means are off by less than a hundredth of their spread.
+LANDMARK_TOLERANCE = 0.1
 
 
 class _Chain(NamedTuple):
     """An evaluation from which a warm one goes on; derivatives are those of the sum of log determinants."""
 
-    preconditioner: Preconditioner
+    preconditioner: Preconditioner  # of conjugate gradients
     probes: Tensor  # (C, n, t)
-    whitened: Tensor  # (C, n, t), the preconditioner's inverse times the probes
+    whitened: Tensor  # (C, n, t), the inverse of the first preconditioner, their covariance, times the probes
     x: Tensor  # (C, n, t + 1), solutions for probes and residuals
     change: Tensor  # of x in the last step: the start for the next one is extrapolated
     position: Tensor  # of the parameters that the systems depend on
@@ -58,7 +63,7 @@ class ConjugateGradientEngine(ExactEngine):
     come from normal draws that are fixed for the lifetime of the engine, so the objective is a deterministic function
     of the parameters.
 
-    A *warm* evaluation goes on from the one before: same preconditioner and probes, solutions refined to `cg_tol` from
+    A *warm* evaluation goes on from the one before: same probes, solutions refined to `cg_tol` from
     the last ones, and the log determinants carried along by the trapezoid rule on their own gradient, since a refined
     solution has no Lanczos matrices. While an optimizer takes small steps this needs one to three products with K
     where a fresh evaluation needs ten to thirty.
@@ -73,7 +78,7 @@ class ConjugateGradientEngine(ExactEngine):
         Probes t per class.
     cg_tol : float
         Bound of the relative residual in training, averaged over classes and right-hand sides; `condition` goes a
-        hundred times further.
+        hundred times further, with landmarks ten times.
     max_cg_iter : int
         Bound of the iterations of one solve.
     variance_rank : int or None
@@ -127,7 +132,8 @@ class ConjugateGradientEngine(ExactEngine):
 
     def _evaluate(self, residual: Tensor, noise: Tensor, *, warm: bool) -> Evaluation:
         t, chain = self.n_probes, self._chain if warm else None
-        preconditioner = self._preconditioner(noise) if chain is None else chain.preconditioner
+        renewed = chain is not None and (chain.steps + 1) % RENEWED == 0
+        preconditioner = self._preconditioner(noise) if chain is None or renewed else chain.preconditioner
         probes = preconditioner.sample(self.inner_draws, self.outer_draws) if chain is None else chain.probes
         whitened = preconditioner.solve(probes) if chain is None else chain.whitened
         rhs = torch.cat([probes, residual[:, :, None]], 2)
@@ -169,9 +175,10 @@ class ConjugateGradientEngine(ExactEngine):
         )  # fmt: skip
 
     def _solve(self, residual: Tensor, noise: Tensor, preconditioner: Preconditioner | None) -> Solve:
-        out = solve(
-            self.K, noise, residual[:, :, None], preconditioner or self._preconditioner(noise),
-            n_probes=0, tol=FINAL_TOLERANCE * self.cg_tol, max_iter=self.max_cg_iter,
+        share = FINAL_TOLERANCE if preconditioner is None else LANDMARK_TOLERANCE
+        out = refine(
+            self.K, noise, residual[:, :, None], None, preconditioner or self._preconditioner(noise),
+            tol=share * self.cg_tol, max_iter=self.max_cg_iter,
         )  # fmt: skip
         return Solve(out.x[:, :, 0], out.iterations, out.residual)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,18 +11,28 @@ from torch import Tensor
 __all__ = ["GradientPath"]
 
 # Steps from one evaluation to the next, at most; and by how much they may grow at a time.
-LONGEST = 10
+LONGEST = 20
 GROWTH = 2
+# Changes of the parameters whose directions differ by less than this count as one direction.
+SAME_DIRECTION = 1e-3
+
+
+class _Evaluated(NamedTuple):
+    step: int
+    position: Tensor  # (k,)
+    values: Tensor  # (p,)
 
 
 class GradientPath:
-    r"""Values that an optimizer asks for step by step, extrapolated from two evaluations wherever that is precise.
+    r"""Values that an optimizer asks for step by step, extrapolated from three evaluations wherever that is precise.
 
-    With the last evaluations at the steps :math:`t_2 < t_1`, :math:`j = t_1 - t_2`, a straight line through both errs
-    at :math:`t_1 + k` by nearly :math:`c\, k (k + j)`, with half the second derivative c. Each evaluation is compared
-    with what the line foretold there, which gives c, and the next one follows after so many steps that the error stays
-    below a tolerance. The error of a gradient is relative to the root mean square of this gradient over the steps so
-    far: to what Adam divides it by.
+    From the last evaluation at the parameters :math:`\theta_1` to the present :math:`\theta` the values change by as
+    much as they did on the ways between the last three: with :math:`\theta - \theta_1 \approx c_1 (\theta_1 - \theta_2)
+    + c_2 (\theta_2 - \theta_3)` by least squares, they are :math:`g_1 + c_1 (g_1 - g_2) + c_2 (g_2 - g_3)`.
+
+    Each evaluation is compared with what was foretold there. The error grows as the square of the way, and the next
+    evaluation follows after so many steps that it stays near a tolerance. The error of a gradient is relative to the
+    root mean square of this gradient over the steps so far: to what Adam divides it by.
 
     Parameters
     ----------
@@ -32,7 +43,7 @@ class GradientPath:
     --------
     >>> path, evaluations = GradientPath(tol=0.01), []
     >>> for step in range(20):
-    ...     if path.foretold() is None:
+    ...     if path.foretold(torch.tensor([0.1 * step])) is None:
     ...         evaluations.append(step)
     ...         path.evaluated(torch.tensor([20.0 - step]))
     >>> evaluations
@@ -41,35 +52,37 @@ class GradientPath:
 
     def __init__(self, tol: float) -> None:
         self._tol = tol
-        self._evaluations: list[tuple[int, Tensor]] = []  # the last two
+        self._evaluations: list[_Evaluated] = []  # the last three
         self._squares: Tensor | None = None
-        self._step, self._stride, self._curvature = -1, 1, 0.0
+        self._step, self._stride = -1, 1
+        self._position = torch.empty(0)
 
-    def foretold(self) -> Tensor | None:
-        """Go on to the next step: its values (p,), or None where they are to be evaluated."""
+    def foretold(self, position: Tensor) -> Tensor | None:
+        """Go on to the next step, at parameters (k,): its values (p,), or None where they are to be evaluated."""
         self._step += 1
-        if len(self._evaluations) < 2 or self._step - self._evaluations[-1][0] >= self._stride:
+        self._position = position.double()
+        if len(self._evaluations) < 2 or self._step - self._evaluations[-1].step >= self._stride:
             return None
-        return self._count(self._line())
+        return self._count(self._extrapolated())
 
     def evaluated(self, values: Tensor) -> None:
         """Take the values (p,) of the present step, for which `foretold` had nothing."""
         values = self._count(values.double())
-        if len(self._evaluations) == 2:
-            (before, _), (last, _) = self._evaluations
-            k, j = self._step - last, last - before
+        if len(self._evaluations) >= 2:
             assert self._squares is not None
-            scale = (self._squares / (self._step + 1)).sqrt()
-            error = ((self._line() - values).abs() / scale.clamp(min=torch.finfo(scale.dtype).tiny)).max().item()
-            # The larger of two: a gradient without curvature at one place is no straight line.
-            curvature, self._curvature = max(error / (k * (k + j)), self._curvature), error / (k * (k + j))
-            allowed = self._tol / max(curvature, 1e-12)  # of k' (k' + k), k' being the next stride
-            self._stride = min(max(int((math.sqrt(k * k + 4 * allowed) - k) / 2), 1), GROWTH * k, LONGEST)
-        self._evaluations = [*self._evaluations[-1:], (self._step, values)]
+            scale = (self._squares / (self._step + 1)).sqrt().clamp(min=torch.finfo(torch.float64).tiny)
+            error = ((self._extrapolated() - values).abs() / scale).max().item()
+            way = self._step - self._evaluations[-1].step
+            longer = min(math.sqrt(self._tol / error), GROWTH) if error > 0 else GROWTH
+            self._stride = min(max(round(way * longer), 1), LONGEST)
+        self._evaluations = [*self._evaluations[-2:], _Evaluated(self._step, self._position, values)]
 
-    def _line(self) -> Tensor:
-        (before, older), (last, newer) = self._evaluations
-        return newer + (newer - older) * ((self._step - last) / (last - before))
+    def _extrapolated(self) -> Tensor:
+        last, pairs = self._evaluations[-1], list(zip(self._evaluations[1:], self._evaluations, strict=False))
+        ways = torch.stack([new.position - old.position for new, old in pairs], 1)
+        changes = torch.stack([new.values - old.values for new, old in pairs], 1)
+        shares: Tensor = torch.linalg.pinv(ways, rtol=SAME_DIRECTION) @ (self._position - last.position)
+        return last.values + changes @ shares
 
     def _count(self, values: Tensor) -> Tensor:
         self._squares = values.square() if self._squares is None else self._squares + values.square()

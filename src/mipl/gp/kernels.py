@@ -24,12 +24,15 @@ __all__ = [
     "distances",
     "is_scaled_matern",
     "kernel_matrix",
+    "prior_variances",
     "scaled_matern",
 ]
 
 # Rows of a tile. On a CPU the passes of an elementwise formula over a tile should find it in the cache; a GPU wants
 # long launches instead. Measured: 512 to 1024 are equally fast, 256 takes half as long again.
 TILE_ROWS = {"cpu": 768, "cuda": 8192}
+# Rows and columns of a tile of the kernel between two sets.
+_CROSS_ROWS = 1024
 # Elements that passes over a matrix handle at once, so that they find them in the cache.
 _CHUNK = 1 << 18
 # Squared distances below this share of the squared length of a row are computed from differences: above, the relative
@@ -59,27 +62,37 @@ def distances(A: Tensor, B: Tensor) -> Tensor:
 def _distances(A: Tensor, A_squares: Tensor, B: Tensor, B_squares: Tensor) -> Tensor:
     """Distances (a, b) between rows of A (a, d) and B (b, d), whose squared lengths are given."""
     out = A.new_empty(len(A), len(B))
-    for part in _squared_distances(A, A_squares, B, _with_squares(B, B_squares), out):
+    for part in _squared_distances(A, A_squares, _left(A, A_squares), B, _right(B, B_squares), out):
         part.sqrt_()
     return out
 
 
-def _with_squares(B: Tensor, B_squares: Tensor) -> Tensor:
-    """Rows [b, 1, |b|^2], whose products with [-2 a, |a|^2, 1] are squared distances."""
+def _left(A: Tensor, A_squares: Tensor) -> Tensor:
+    """Rows [-2 a, |a|^2, 1], whose products with those of `_right` are squared distances."""
+    return torch.cat([-2 * A, A_squares[:, None], torch.ones_like(A_squares)[:, None]], 1)
+
+
+def _right(B: Tensor, B_squares: Tensor) -> Tensor:
+    """Rows [b, 1, |b|^2]."""
     return torch.cat([B, torch.ones_like(B_squares)[:, None], B_squares[:, None]], 1)
 
 
-def _squared_distances(A: Tensor, A_squares: Tensor, B: Tensor, right: Tensor, out: Tensor) -> Iterator[Tensor]:
+def _squared_distances(
+    A: Tensor, A_squares: Tensor, left: Tensor, B: Tensor, right: Tensor, out: Tensor
+) -> Iterator[Tensor]:
     """Squared distances between rows of A (a, d) and B (b, d) in `out` (a, b), of which rows are given out in turn.
 
-    `right` is what `_with_squares` makes of B. A product of matrices leaves a rounding error in proportion to the
-    squared lengths, too large for rows that are close to each other. Such pairs are few, of about equal length, and
-    subtracted from each other instead.
+    `left` and `right` are what `_left` and `_right` make of A and B. A product of matrices leaves a rounding error in
+    proportion to the squared lengths, too large for rows that are close to each other. Such pairs are few, of about
+    equal length, and subtracted from each other instead.
     """
-    torch.mm(torch.cat([-2 * A, A_squares[:, None], torch.ones_like(A_squares)[:, None]], 1), right.T, out=out)
+    torch.mm(left, right.T, out=out)
     step = max(1, _CHUNK // len(B))
     for rows, lengths, part in zip(A.split(step), A_squares.split(step), out.split(step), strict=True):
         close = (part.amin(1) < _NEAR * lengths).nonzero()[:, 0]
+        if not len(close):
+            yield part
+            continue
         for pairs in (part[close] < _NEAR * lengths[close, None]).nonzero().split(_CHUNK // 8):
             i, j = close[pairs[:, 0]], pairs[:, 1]
             part[i, j] = (rows[i] - B[j]).square_().sum(1)
@@ -108,6 +121,16 @@ def _evaluate(kernel: ScaleKernel, distance: Tensor, out: tuple[Tensor, ...] | N
     """
     base = kernel.base_kernel
     return matern_and_derivative(distance, base.nu, base.lengthscale.item(), kernel.outputscale.item(), out)
+
+
+@torch.no_grad()
+def prior_variances(kernel: Kernel, X: Tensor) -> Tensor:
+    """The prior variances (n,) of instances X (n, d); a stationary kernel need not look at these."""
+    if is_scaled_matern(kernel):
+        constant: Tensor = kernel.outputscale.to(X.dtype).expand(len(X))
+        return constant
+    variances: Tensor = kernel(X, diag=True)
+    return variances
 
 
 def _centre(X: Tensor) -> Tensor:
@@ -149,7 +172,7 @@ class CrossKernel:
             self.centre = _centre(B)
             self.scaled = (B - self.centre) * self.rate
             self.squares = self.scaled.square().sum(1)
-            self.right = _with_squares(self.scaled, self.squares)
+            self.right = _right(self.scaled, self.squares)
 
     @torch.no_grad()
     def __call__(self, A: Tensor) -> Tensor:
@@ -157,18 +180,57 @@ class CrossKernel:
         if not self.closed_form:
             dense: Tensor = self.kernel(A, self.B).to_dense()
             return dense
-        nu, outputscale = self.kernel.base_kernel.nu, self.kernel.outputscale.item()
-        scaled = (A - self.centre) * self.rate
-        squares, single = scaled.square().sum(1), A.dtype != torch.float64
-        if single and not all(lengths.max() <= _LARGEST for lengths in (squares, self.squares)):
+        scaled, squares, left = self._scaled(A)
+        if self._too_long(squares):
             return CrossKernel(self.kernel, self.B.double())(A.double()).to(A.dtype)
         values = scaled.new_empty(len(A), len(self.B))
         scratch = scaled.new_empty(max(1, _CHUNK // len(self.B)), len(self.B))
-        for part in _squared_distances(scaled, squares, self.scaled, self.right, values):
-            if not single:  # farther apart the kernel is zero in any case, and products with it stay numbers
+        self._fill(scaled, squares, left, slice(None), values, scratch)
+        return values
+
+    @torch.no_grad()
+    def multiply(self, A: Tensor, V: Tensor) -> Tensor:
+        """The kernel of A (a, d) and the set times V (b, s): (a, s). Only tiles of the kernel are ever formed.
+
+        A tile stays in the cache from its distances to its product, and products of matrices of its shape are faster
+        than those of few rows with all of the set.
+        """
+        if not self.closed_form:
+            return self(A) @ V
+        scaled, squares, left = self._scaled(A)
+        if self._too_long(squares):
+            return CrossKernel(self.kernel, self.B.double()).multiply(A.double(), V.double()).to(A.dtype)
+        out = V.new_zeros(len(A), V.shape[1])
+        memory = scaled.new_empty(2, min(_CROSS_ROWS, len(A)) * min(_CROSS_ROWS, len(self.B)))
+        for i in range(0, len(A), _CROSS_ROWS):
+            rows = slice(i, min(i + _CROSS_ROWS, len(A)))
+            for j in range(0, len(self.B), _CROSS_ROWS):
+                columns = slice(j, min(j + _CROSS_ROWS, len(self.B)))
+                shape = _length(rows), _length(columns)
+                tile, scratch = (piece[: shape[0] * shape[1]].view(shape) for piece in memory)
+                self._fill(scaled[rows], squares[rows], left[rows], columns, tile, scratch)
+                out[rows].addmm_(tile, V[columns])
+        return out
+
+    def _scaled(self, A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Instances (a, d) in units of the decay, their squared lengths (a,), and both as `_left` has them."""
+        scaled = (A - self.centre) * self.rate
+        squares = scaled.square().sum(1)
+        return scaled, squares, _left(scaled, squares)
+
+    def _too_long(self, squares: Tensor) -> bool:
+        """Whether squared lengths are beyond single precision."""
+        return squares.dtype != torch.float64 and not all(s.max() <= _LARGEST for s in (squares, self.squares))
+
+    def _fill(
+        self, A: Tensor, A_squares: Tensor, left: Tensor, columns: slice, values: Tensor, scratch: Tensor
+    ) -> None:
+        """Kernel `values` (a, b) of scaled instances (a, d) with some of the set."""
+        nu, outputscale = self.kernel.base_kernel.nu, self.kernel.outputscale.item()
+        for part in _squared_distances(A, A_squares, left, self.scaled[columns], self.right[columns], values):
+            if part.dtype == torch.float64:  # farther apart the kernel is zero, and products with it stay numbers
                 part.clamp_(max=_LARGEST)
             torch.mul(matern(part, nu, out=scratch[: len(part)]), outputscale, out=part)
-        return values
 
 
 def kernel_matrix(kernel: Kernel, X: Tensor, memory_budget: float, *, derivatives: bool = True) -> KernelMatrix:
@@ -220,8 +282,7 @@ class KernelMatrix:
     @torch.no_grad()
     def diagonal(self) -> Tensor:
         """The prior variances (n,)."""
-        diagonal: Tensor = self.kernel(self.X, diag=True)
-        return diagonal
+        return prior_variances(self.kernel, self.X)
 
     def gradient(self, W: Tensor) -> Tensor:
         """Gradient (p,) of sum_ij W_ij K_ij by the kernel's `parameters`, for a symmetric W (n, n)."""
@@ -349,7 +410,7 @@ class MaternMatrix(KernelMatrix):
     def update(self, *, derivatives: bool = True) -> None:
         """Take over the kernel's present parameters; `derivatives` says whether gradients will be asked for."""
         if not self.distances and not (self.keeps_all and derivatives):
-            super().update()
+            self._update_values()
             return
         if not self.distances:
             self.distances, self.derivatives = self._memory(), self._memory()
@@ -361,11 +422,15 @@ class MaternMatrix(KernelMatrix):
             power = scratch[: distance.numel()].view_as(distance)
             _evaluate(self.kernel, distance, (self.tiles[tile], self.derivatives[tile], power))
 
-    @torch.no_grad()
-    def diagonal(self) -> Tensor:
-        """The prior variances (n,)."""
-        diagonal: Tensor = self.kernel.outputscale.detach().to(self.X.dtype).expand(self.n)
-        return diagonal
+    def _update_values(self) -> None:
+        """K alone, each tile written where it is kept."""
+        if not self.cached:
+            return
+        self.tiles = self.tiles or self._memory()
+        scratch = self.X.new_empty(2, self.tile_rows**2)
+        for (a, b), tile in self.tiles.items():
+            derivative, power = (piece[: tile.numel()].view_as(tile) for piece in scratch)
+            _evaluate(self.kernel, self._distances(self.slices[a], self.slices[b]), (tile, derivative, power))
 
     @torch.no_grad()
     def gradient(self, W: Tensor) -> Tensor:

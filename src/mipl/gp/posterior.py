@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.gp.joint import ExactCovariance, JointCovariance, LowRankCovariance, sampling_root
-from mipl.gp.kernels import CrossKernel, kernel_matrix
+from mipl.gp.kernels import CrossKernel, kernel_matrix, prior_variances
 
 __all__ = ["Posterior", "PosteriorState"]
 
@@ -88,8 +89,8 @@ class Posterior:
         """Means (b, C) at instances X (b, d), `batch_size` of them at a time."""
         instances, mean, solution = map(self._tensor, self.state[:3])
         cross_kernel = CrossKernel(self.kernel, instances)
-        batches = map(self._tensor, self._batches(X, batch_size))
-        means = [mean + cross_kernel(batch) @ solution for batch in batches]
+        batches = map(self._tensor, _batches(X, batch_size))
+        means = [mean + cross_kernel.multiply(batch, solution) for batch in batches]
         return torch.cat(means).double().cpu().numpy()
 
     @torch.no_grad()
@@ -103,10 +104,9 @@ class Posterior:
             with_landmarks = CrossKernel(self.kernel, self._tensor(self.state.landmarks))
         means, priors, explained = [], [], []
         for batch in map(self._tensor, batches):
-            cross = with_instances(batch)
-            means.append(mean + cross @ solution)
-            cross = cross if with_landmarks is None else with_landmarks(batch)
-            priors.append(self.kernel(batch, diag=True))
+            cross, product = _cross_and_product(batch, with_instances, with_landmarks, solution)
+            means.append(mean + product)
+            priors.append(prior_variances(self.kernel, batch))
             if roots is not None:
                 explained.append(torch.stack([(cross @ root).square().sum(1) for root in roots], 1))
         reduction = torch.cat(explained) if roots is not None else self._explained_exactly(instances, batches)
@@ -121,24 +121,25 @@ class Posterior:
         generator: torch.Generator,
         memory_budget: float,
         counts: NDArray[np.int64] | None = None,
+        n_classes: int | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.floating]]:
         """Means (b, C) at instances X (b, d), and roots (C, b, k) of their covariances (`mipl.gp.joint`).
 
         Beside the prior covariance of X, of which `memory_budget` bytes are kept, all roots are held in memory.
-        `counts` (b,) says how often each instance is among those that are drawn together; None for once.
+        `counts` (b,) says how often each instance is among those that are drawn together; None for once. With
+        `n_classes` only the first so many classes have roots.
         """
         instances, mean, solution = map(self._tensor, self.state[:3])
         batches = self._batches(X, batch_size)
-        inverse_root = None if self.state.inverse_root is None else self._tensor(self.state.inverse_root)
+        inverse_root = None if self.state.inverse_root is None else self._tensor(self.state.inverse_root[:n_classes])
         prior_root = None if self.state.prior_root is None else self._tensor(self.state.prior_root)
         with_instances, with_landmarks = CrossKernel(self.kernel, instances), None
         if self.state.landmarks is not None:
             with_landmarks = CrossKernel(self.kernel, self._tensor(self.state.landmarks))
         means, parts = [], []
         for batch in map(self._tensor, batches):
-            cross = with_instances(batch)
-            means.append(mean + cross @ solution)
-            cross = cross if with_landmarks is None else with_landmarks(batch)
+            cross, product = _cross_and_product(batch, with_instances, with_landmarks, solution)
+            means.append(mean + product)
             if prior_root is not None:
                 parts.append(cross @ prior_root)
             elif inverse_root is not None:
@@ -147,18 +148,20 @@ class Posterior:
         covariance: JointCovariance
         if prior_root is not None and inverse_root is not None:
             features = torch.cat(parts)
-            remainder = self.kernel(rows, diag=True) - features.square().sum(1)
+            remainder = prior_variances(self.kernel, rows) - features.square().sum(1)
             covariance = LowRankCovariance(features, _inner(prior_root, inverse_root), remainder.clamp_(min=0))
         else:
             if inverse_root is None:
-                halves = self._half_solved(instances, batches)
+                halves = itertools.islice(self._half_solved(instances, batches), n_classes)
                 parts = [torch.stack([torch.cat([part.T for part in half]) for half in halves])]
             prior = kernel_matrix(self.kernel, rows, memory_budget, derivatives=False)
             prior.update()
             covariance = ExactCovariance(prior, torch.cat(parts, 1))
         found = torch.cat(means)
         often = None if counts is None else torch.tensor(counts, device=self.device)
-        return found.double().cpu().numpy(), sampling_root(covariance, found.T, generator, often).cpu().numpy()
+        return found.double().cpu().numpy(), sampling_root(
+            covariance, found.T[:n_classes], generator, often
+        ).cpu().numpy()
 
     def _explained_exactly(self, instances: Tensor, batches: list[NDArray[np.floating]]) -> Tensor:
         """Variance k' A_c^-1 k (b, C) that the instances (n, d) explain, for all batches, one factor at a time."""
@@ -182,13 +185,27 @@ class Posterior:
             yield solved(torch.linalg.cholesky(A))
 
     def _batches(self, X: NDArray[np.floating], batch_size: int) -> list[NDArray[np.floating]]:
-        """Rows of X, at most `batch_size` at a time, and so few that their kernel fits into `BLOCK_BYTES`."""
-        fit = BLOCK_BYTES // (self.state.instances.shape[0] * self.dtype.itemsize)
-        step = min(batch_size, max(fit, SMALLEST_BATCH))
-        return [X[start : start + step] for start in range(0, len(X), step)]
+        """Rows of X, at most `batch_size` at a time, and so few that the kernel they need fits into `BLOCK_BYTES`."""
+        rows = self.state.instances if self.state.landmarks is None else self.state.landmarks
+        fit = BLOCK_BYTES // (len(rows) * self.dtype.itemsize)
+        return _batches(X, min(batch_size, max(fit, SMALLEST_BATCH)))
 
     def _tensor(self, array: NDArray[np.floating]) -> Tensor:
         return torch.tensor(array, dtype=self.dtype, device=self.device)
+
+
+def _batches(X: NDArray[np.floating], step: int) -> list[NDArray[np.floating]]:
+    return [X[start : start + step] for start in range(0, len(X), step)]
+
+
+def _cross_and_product(
+    batch: Tensor, with_instances: CrossKernel, with_landmarks: CrossKernel | None, solution: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The kernel (b, M) that variances need, with landmarks where there are any, and that with instances times a_c."""
+    if with_landmarks is not None:
+        return with_landmarks(batch), with_instances.multiply(batch, solution)
+    cross = with_instances(batch)
+    return cross, cross @ solution
 
 
 def _inner(prior_root: Tensor, inverse_root: Tensor) -> Tensor:

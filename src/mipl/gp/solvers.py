@@ -213,7 +213,7 @@ def refine(
     K: KernelMatrix,
     noise: Tensor,
     rhs: Tensor,
-    start: Tensor,
+    start: Tensor | None,
     preconditioner: Preconditioner,
     *,
     tol: float,
@@ -221,11 +221,13 @@ def refine(
 ) -> Solution:
     """Solve as `solve` does, from a start (C, n, s); no iteration is made where the start is good enough.
 
-    `rhs` is (C, n, s), the other parameters are those of `solve`. Nothing is tridiagonalised.
+    `rhs` is (C, n, s), the other parameters are those of `solve`. Nothing is tridiagonalised. None starts from zero,
+    without the product that tells the residual of a start.
     """
     tiny = torch.finfo(rhs.dtype).tiny
     norm = rhs.norm(dim=1).clamp(min=tiny)
-    x, residual = start, rhs - system_product(K, noise, start)
+    x = torch.zeros_like(rhs) if start is None else start
+    residual = rhs if start is None else rhs - system_product(K, noise, start)
     direction, last = torch.zeros_like(rhs), torch.ones_like(norm)
     for iteration in range(max_iter + 1):
         relative = (residual.norm(dim=1) / norm).mean().item()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import torch
@@ -16,6 +16,10 @@ from mipl.gp.gradient_path import GradientPath
 from mipl.gp.landmark_variances import landmark_features
 
 __all__ = ["SubsetEngine"]
+
+# How many times the tolerance of a solve an extrapolated gradient may err. The gradient by the lengthscale is what two
+# large parts leave that nearly cancel: a solve moves it by more than that tolerance, and Adam averages it out.
+PATH_TOLERANCE = 10
 
 
 class SubsetEngine:
@@ -58,9 +62,11 @@ class SubsetEngine:
         self._n_landmarks, self._seed = n_landmarks, seed
         self._learner = build(X[rows], kernel, None if weights is None else weights[rows])
         self.kernel, self.mean = self._learner.kernel, self._learner.mean
-        # As precise as its solves; factors are for those who want all digits.
+        # Nearly as precise as its solves; factors are for those who want all digits.
         learner = self._learner
-        self._path = GradientPath(learner.cg_tol) if isinstance(learner, ConjugateGradientEngine) else None
+        self._path = (
+            GradientPath(PATH_TOLERANCE * learner.cg_tol) if isinstance(learner, ConjugateGradientEngine) else None
+        )
         self._last: Evidence | None = None
 
     def parameters(self) -> Iterator[torch.nn.Parameter]:
@@ -74,7 +80,7 @@ class SubsetEngine:
         loss and gradients may be extrapolated, with the posterior means of the last evaluation (see `GradientPath`).
         """
         path = self._path if warm else None
-        foretold = None if path is None else path.foretold()
+        foretold = None if path is None else path.foretold(_joined(self.parameters()))
         if foretold is not None:
             assert self._last is not None
             learned = [parameter for parameter in self.parameters() if parameter.grad is not None]
@@ -88,18 +94,27 @@ class SubsetEngine:
         self._last = out._replace(posterior_mean=means)
         if path is not None:
             loss = torch.tensor([out.loss], dtype=torch.float64, device=self.mean.device)
-            gradients = [p.grad.double().reshape(-1) for p in self.parameters() if p.grad is not None]
-            path.evaluated(torch.cat([loss, *gradients]))
+            path.evaluated(torch.cat([loss, _joined(p.grad for p in self.parameters() if p.grad is not None)]))
         return self._last
 
     def condition(self, targets: NDArray[np.float64], noise: NDArray[np.float64]) -> Conditioned:
         """The posterior given all targets and noise variances (n, C), at the present parameters."""
-        exact = self._build(self._X, copy.deepcopy(self.kernel), self._weights)
-        with torch.no_grad():
-            exact.mean.copy_(self._learner.mean)
-            exact.raw_noise.copy_(self._learner.raw_noise)
+        exact = self._learner if np.array_equal(self._rows, np.arange(len(self._X))) else self._all_rows()
         if self._n_landmarks is None:
             return exact.condition(targets, noise)
         rows = torch.tensor(exact.X, dtype=torch.float32, device=exact.device)
         landmarks = landmark_features(exact.kernel, rows, self._n_landmarks, self._seed)
         return exact.condition(targets, noise, landmarks=landmarks)
+
+    def _all_rows(self) -> ExactEngine:
+        """An exact engine on all instances, at the present parameters."""
+        exact = self._build(self._X, copy.deepcopy(self.kernel), self._weights)
+        with torch.no_grad():
+            exact.mean.copy_(self._learner.mean)
+            exact.raw_noise.copy_(self._learner.raw_noise)
+        return exact
+
+
+def _joined(tensors: Iterable[torch.Tensor]) -> torch.Tensor:
+    """The values of several tensors as one vector in double precision."""
+    return torch.cat([tensor.detach().double().reshape(-1) for tensor in tensors])

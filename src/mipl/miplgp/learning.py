@@ -13,7 +13,7 @@ from mipl.bags import Bags
 from mipl.gp.dirichlet import dirichlet_targets
 from mipl.gp.engine import Engine
 from mipl.gp.exact import Conditioned
-from mipl.miplgp.disambiguation import DISAMBIGUATIONS, initial_weights
+from mipl.miplgp.disambiguation import DISAMBIGUATIONS, Segments, initial_weights
 from mipl.progress import track
 
 __all__ = ["ArrayLearner", "Learned", "Learner", "learn"]
@@ -124,8 +124,14 @@ class ArrayLearner:
         if self._rule.step is None:
             return
         prior_mean = self._engine.mean.detach().cpu().numpy()
-        self._weights = self._rule.step(prior_mean, self._posterior_mean, self._bags, self._candidates)
-        self._targets, noise = dirichlet_targets(self._weights, self._alpha_eps)
+        if self._rule.reads_posterior:
+            self._weights = self._rule.step(prior_mean, self._posterior_mean, self._bags, self._candidates)
+            self._targets, noise = dirichlet_targets(self._weights, self._alpha_eps)
+        else:  # all instances of a bag have the same weights: computed once per bag, as if it had one instance
+            single = Segments(np.arange(len(self._candidates) + 1))
+            weights = self._rule.step(prior_mean, np.empty(0), single, self._candidates)
+            targets, noises = dirichlet_targets(weights, self._alpha_eps)
+            self._weights, self._targets, noise = map(self._bags.spread, (weights, targets, noises))
         if self._rule.updates_noise:
             self._noise = noise
 

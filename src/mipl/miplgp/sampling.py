@@ -55,9 +55,9 @@ def sampled_probabilities(
         repeats = find_repeats(instances)
         counts = None if repeats is None else np.bincount(repeats.distinct)
         rows = instances if repeats is None else instances[repeats.first]
-        mean, roots = posterior.sampling_roots(rows, batch_size, generator, memory_budget, counts)
+        mean, roots = posterior.sampling_roots(rows, batch_size, generator, memory_budget, counts, n_classes)
         normal = draws.standard_normal((C, roots.shape[2], n_samples), dtype=np.float32)
-        found = joint_class_probabilities(mean[:, first], roots[first], normal[first])
+        found = joint_class_probabilities(mean[:, first], roots, normal[first])
         return found if repeats is None else found[repeats.distinct]
     mean, variance = posterior.moments(instances, batch_size)
     points = standard_normal_points(n_samples, C, seed)

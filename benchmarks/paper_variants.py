@@ -34,6 +34,10 @@ RULES = ("joint", "marginal", "mean")
 class ThroughTargets(SubsetEngine):
     """A subset engine whose evidence has its targets as functions of the means, with their part of the gradient."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._path = None  # every step is evaluated: the part that is added would not be extrapolated with the rest
+
     def evidence(self, targets: Any, noise: Any, *, warm: bool = False) -> Evidence:
         """Evidence and gradient with targets that are computed from the present means."""
         rows, without_weight = self._rows, noise.max()

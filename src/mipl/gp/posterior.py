@@ -159,9 +159,8 @@ class Posterior:
             covariance = ExactCovariance(prior, torch.cat(parts, 1))
         found = torch.cat(means)
         often = None if counts is None else torch.tensor(counts, device=self.device)
-        return found.double().cpu().numpy(), sampling_root(
-            covariance, found.T[:n_classes], generator, often
-        ).cpu().numpy()
+        roots = sampling_root(covariance, found.T[:n_classes], generator, often)
+        return found.double().cpu().numpy(), roots.cpu().numpy()
 
     def _explained_exactly(self, instances: Tensor, batches: list[NDArray[np.floating]]) -> Tensor:
         """Variance k' A_c^-1 k (b, C) that the instances (n, d) explain, for all batches, one factor at a time."""

@@ -132,7 +132,7 @@ class MIPLGP(ClusterClassifier):
         Bound of the iterations of conjugate gradients in one step.
     cg_tol : float, default=0.01
         Relative residual at which conjugate gradients stop, averaged over classes and right-hand sides; the
-        final solve, which prediction uses, goes a hundred times further.
+        final solve, which prediction uses, goes a hundred times further, with "subset" ten times.
     memory_budget : float, default=6 * 2**30
         Bytes for halves of n x n matrices. Distances, kernel matrix and its derivative are kept if they fit, else the
         kernel matrix alone; what does not fit is computed again by tiles when needed. It also bounds the kernel matrix

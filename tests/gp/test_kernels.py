@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from mipl.gp.distances import distances
 from mipl.gp.kernels import (
     KernelMatrix,
     MaternMatrix,
     cross_kernel,
-    distances,
     is_scaled_matern,
     kernel_matrix,
     scaled_matern,

@@ -14,6 +14,7 @@ import torch
 from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 from torch import Tensor
 
+from mipl.gp.distances import CHUNK, LARGEST, centre_of, distances_from, left_rows, right_rows, squared_distances
 from mipl.gp.matern import NUS, decay_rate, matern, matern_and_derivative
 
 __all__ = [
@@ -21,7 +22,6 @@ __all__ = [
     "KernelMatrix",
     "MaternMatrix",
     "cross_kernel",
-    "distances",
     "is_scaled_matern",
     "kernel_matrix",
     "prior_variances",
@@ -33,14 +33,6 @@ __all__ = [
 TILE_ROWS = {"cpu": 768, "cuda": 8192}
 # Rows and columns of a tile of the kernel between two sets.
 _CROSS_ROWS = 1024
-# Elements that passes over a matrix handle at once, so that they find them in the cache.
-_CHUNK = 1 << 18
-# Squared distances below this share of the squared length of a row are computed from differences: above, the relative
-# error of single precision is 1e-4 at most. Larger squared lengths than the latter are not for single precision.
-_NEAR = 2e-3
-_LARGEST = 1e30
-#: How much larger the squared length of an instance than the median one is wild.
-_WILD = 1e12
 
 
 def scaled_matern(nu: float, lengthscale: float, outputscale: float) -> ScaleKernel:
@@ -49,54 +41,6 @@ def scaled_matern(nu: float, lengthscale: float, outputscale: float) -> ScaleKer
     kernel.base_kernel.lengthscale = lengthscale
     kernel.outputscale = outputscale
     return kernel
-
-
-def distances(A: Tensor, B: Tensor) -> Tensor:
-    """Euclidean distances (a, b) between rows; in double precision where their squares are beyond single precision."""
-    squares = A.square().sum(1), B.square().sum(1)
-    if A.dtype != torch.float64 and not all(lengths.max() <= _LARGEST for lengths in squares):
-        return distances(A.double(), B.double())
-    return _distances(A, squares[0], B, squares[1])
-
-
-def _distances(A: Tensor, A_squares: Tensor, B: Tensor, B_squares: Tensor) -> Tensor:
-    """Distances (a, b) between rows of A (a, d) and B (b, d), whose squared lengths are given."""
-    out = A.new_empty(len(A), len(B))
-    for part in _squared_distances(A, A_squares, _left(A, A_squares), B, _right(B, B_squares), out):
-        part.sqrt_()
-    return out
-
-
-def _left(A: Tensor, A_squares: Tensor) -> Tensor:
-    """Rows [-2 a, |a|^2, 1], whose products with those of `_right` are squared distances."""
-    return torch.cat([-2 * A, A_squares[:, None], torch.ones_like(A_squares)[:, None]], 1)
-
-
-def _right(B: Tensor, B_squares: Tensor) -> Tensor:
-    """Rows [b, 1, |b|^2]."""
-    return torch.cat([B, torch.ones_like(B_squares)[:, None], B_squares[:, None]], 1)
-
-
-def _squared_distances(
-    A: Tensor, A_squares: Tensor, left: Tensor, B: Tensor, right: Tensor, out: Tensor
-) -> Iterator[Tensor]:
-    """Squared distances between rows of A (a, d) and B (b, d) in `out` (a, b), of which rows are given out in turn.
-
-    `left` and `right` are what `_left` and `_right` make of A and B. A product of matrices leaves a rounding error in
-    proportion to the squared lengths, too large for rows that are close to each other. Such pairs are few, of about
-    equal length, and subtracted from each other instead.
-    """
-    torch.mm(left, right.T, out=out)
-    step = max(1, _CHUNK // len(B))
-    for rows, lengths, part in zip(A.split(step), A_squares.split(step), out.split(step), strict=True):
-        close = (part.amin(1) < _NEAR * lengths).nonzero()[:, 0]
-        if not len(close):
-            yield part
-            continue
-        for pairs in (part[close] < _NEAR * lengths[close, None]).nonzero().split(_CHUNK // 8):
-            i, j = close[pairs[:, 0]], pairs[:, 1]
-            part[i, j] = (rows[i] - B[j]).square_().sum(1)
-        yield part
 
 
 def is_scaled_matern(kernel: Kernel) -> bool:
@@ -133,19 +77,6 @@ def prior_variances(kernel: Kernel, X: Tensor) -> Tensor:
     return variances
 
 
-def _centre(X: Tensor) -> Tensor:
-    """An origin (d,) near the instances, so that distances from products of matrices are precise: their mean.
-
-    One wild value of 1e19 would move the mean so far away that all other distances were lost in rounding. Instances a
-    million times as long as the median one therefore do not count.
-    """
-    lengths = X.square().sum(1)
-    usual = lengths[lengths > 0]
-    if not len(usual) or not lengths.max() > _WILD * usual.median():
-        return X.mean(0)
-    return X[lengths <= _WILD * usual.median()].mean(0)
-
-
 def cross_kernel(kernel: Kernel, A: Tensor, B: Tensor) -> Tensor:
     """Kernel values (a, b) between two sets of instances."""
     return CrossKernel(kernel, B)(A)
@@ -169,10 +100,10 @@ class CrossKernel:
         self.kernel, self.B, self.closed_form = kernel, B, is_scaled_matern(kernel)
         if self.closed_form:
             self.rate = decay_rate(kernel.base_kernel.nu, kernel.base_kernel.lengthscale.item())
-            self.centre = _centre(B)
+            self.centre = centre_of(B)
             self.scaled = (B - self.centre) * self.rate
             self.squares = self.scaled.square().sum(1)
-            self.right = _right(self.scaled, self.squares)
+            self.right = right_rows(self.scaled, self.squares)
 
     @torch.no_grad()
     def __call__(self, A: Tensor) -> Tensor:
@@ -184,7 +115,7 @@ class CrossKernel:
         if self._too_long(squares):
             return CrossKernel(self.kernel, self.B.double())(A.double()).to(A.dtype)
         values = scaled.new_empty(len(A), len(self.B))
-        scratch = scaled.new_empty(max(1, _CHUNK // len(self.B)), len(self.B))
+        scratch = scaled.new_empty(max(1, CHUNK // len(self.B)), len(self.B))
         self._fill(scaled, squares, left, slice(None), values, scratch)
         return values
 
@@ -213,23 +144,23 @@ class CrossKernel:
         return out
 
     def _scaled(self, A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Instances (a, d) in units of the decay, their squared lengths (a,), and both as `_left` has them."""
+        """Instances (a, d) in units of the decay, their squared lengths (a,), and both as `left_rows` has them."""
         scaled = (A - self.centre) * self.rate
         squares = scaled.square().sum(1)
-        return scaled, squares, _left(scaled, squares)
+        return scaled, squares, left_rows(scaled, squares)
 
     def _too_long(self, squares: Tensor) -> bool:
         """Whether squared lengths are beyond single precision."""
-        return squares.dtype != torch.float64 and not all(s.max() <= _LARGEST for s in (squares, self.squares))
+        return squares.dtype != torch.float64 and not all(s.max() <= LARGEST for s in (squares, self.squares))
 
     def _fill(
         self, A: Tensor, A_squares: Tensor, left: Tensor, columns: slice, values: Tensor, scratch: Tensor
     ) -> None:
         """Kernel `values` (a, b) of scaled instances (a, d) with some of the set."""
         nu, outputscale = self.kernel.base_kernel.nu, self.kernel.outputscale.item()
-        for part in _squared_distances(A, A_squares, left, self.scaled[columns], self.right[columns], values):
+        for part in squared_distances(A, A_squares, left, self.scaled[columns], self.right[columns], values):
             if part.dtype == torch.float64:  # farther apart the kernel is zero, and products with it stay numbers
-                part.clamp_(max=_LARGEST)
+                part.clamp_(max=LARGEST)
             torch.mul(matern(part, nu, out=scratch[: len(part)]), outputscale, out=part)
 
 
@@ -387,17 +318,17 @@ class MaternMatrix(KernelMatrix):
     def __init__(self, kernel: ScaleKernel, X: Tensor, memory_budget: float, *, keep_derivatives: bool = True) -> None:
         super().__init__(kernel, X, memory_budget)
         self.parameters = [kernel.base_kernel.raw_lengthscale, kernel.raw_outputscale]
-        self.centred = X - _centre(X)
+        self.centred = X - centre_of(X)
         self.squares = self.centred.square().sum(1)
-        if not self.squares.max() <= _LARGEST:
-            self.centred = X.double() - _centre(X.double())
+        if not self.squares.max() <= LARGEST:
+            self.centred = X.double() - centre_of(X.double())
             self.squares = self.centred.square().sum(1)
         self.keeps_all = keep_derivatives and 3 * self.half_bytes <= memory_budget
         self.distances: dict[tuple[int, int], Tensor] = {}
         self.derivatives: dict[tuple[int, int], Tensor] = {}
 
     def _distances(self, rows: slice, columns: slice) -> Tensor:
-        block = _distances(self.centred[rows], self.squares[rows], self.centred[columns], self.squares[columns])
+        block = distances_from(self.centred[rows], self.squares[rows], self.centred[columns], self.squares[columns])
         # An instance is at distance 0 of itself, whatever cancellation left.
         block.diagonal(rows.start - columns.start).zero_()
         return block.to(self.X.dtype)

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.errors import ParameterError
+from mipl.gp.distances import distances
 from mipl.gp.exact import Conditioned
-from mipl.gp.kernels import distances, is_scaled_matern
+from mipl.gp.kernels import is_scaled_matern
 from mipl.gp.landmarks import kmeans_landmarks
 from mipl.gp.low_rank_sums import CHUNK_ROWS, Present, Solved, gradient_sums, moment_sums
 from mipl.gp.matern import matern_and_derivative

@@ -47,7 +47,7 @@ def test_a_smooth_path_is_followed_within_the_tolerance(tol: float) -> None:
 
 def test_a_smaller_tolerance_takes_more_evaluations() -> None:
     counts = [len(follow(smooth, tol)[1]) for tol in (0.1, 0.01, 0.001, 0.0001)]
-    assert len(STEPS) / LONGEST < counts[0] <= counts[1] <= counts[2] < counts[3]
+    assert len(STEPS) / LONGEST < counts[0] < counts[1] < counts[2] < counts[3]
 
 
 def test_what_is_linear_in_the_parameters_is_foretold_although_the_path_is_bent() -> None:

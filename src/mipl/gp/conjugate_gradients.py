@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.gp.exact import Evaluation, ExactEngine, Solve
+from mipl.gp.parameters import joined
 from mipl.gp.repeats import Repeats
 from mipl.gp.solvers import Preconditioner, pivoted_cholesky, refine, solve, system_product, tridiagonal_logdet
 
@@ -137,7 +138,7 @@ class ConjugateGradientEngine(ExactEngine):
         probes = preconditioner.sample(self.inner_draws, self.outer_draws) if chain is None else chain.probes
         whitened = preconditioner.solve(probes) if chain is None else chain.whitened
         rhs = torch.cat([probes, residual[:, :, None]], 2)
-        kernel_parameters = torch.cat([p.detach().double().reshape(-1) for p in self.K.parameters])
+        kernel_parameters = joined(self.K.parameters)
         position = torch.cat([kernel_parameters, noise.double().mean(1), residual.double().mean(1)])
         step = torch.zeros_like(position) if chain is None else position - chain.position
         if chain is None:

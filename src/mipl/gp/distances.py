@@ -67,12 +67,10 @@ def squared_distances(
     step = max(1, CHUNK // len(B))
     for rows, lengths, part in zip(A.split(step), A_squares.split(step), out.split(step), strict=True):
         close = (part.amin(1) < _NEAR * lengths).nonzero()[:, 0]
-        if not len(close):
-            yield part
-            continue
-        for pairs in (part[close] < _NEAR * lengths[close, None]).nonzero().split(CHUNK // 8):
-            i, j = close[pairs[:, 0]], pairs[:, 1]
-            part[i, j] = (rows[i] - B[j]).square_().sum(1)
+        if len(close):
+            for pairs in (part[close] < _NEAR * lengths[close, None]).nonzero().split(CHUNK // 8):
+                i, j = close[pairs[:, 0]], pairs[:, 1]
+                part[i, j] = (rows[i] - B[j]).square_().sum(1)
         yield part
 
 

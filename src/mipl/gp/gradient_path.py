@@ -18,6 +18,8 @@ SAME_DIRECTION = 1e-3
 
 
 class _Evaluated(NamedTuple):
+    """What was evaluated: at which step and parameters, and the values there."""
+
     step: int
     position: Tensor  # (k,)
     values: Tensor  # (p,)

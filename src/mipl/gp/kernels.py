@@ -16,6 +16,7 @@ from torch import Tensor
 
 from mipl.gp.distances import CHUNK, LARGEST, centre_of, distances_from, left_rows, right_rows, squared_distances
 from mipl.gp.matern import NUS, decay_rate, matern, matern_and_derivative
+from mipl.gp.parameters import joined
 
 __all__ = [
     "CrossKernel",
@@ -238,7 +239,7 @@ class KernelMatrix:
                 torch.autograd.grad(form, self.parameters, retain_graph=True, allow_unused=True, materialize_grads=True)
                 for form in forms
             ]
-            sums.append(torch.stack([torch.cat([g.double().reshape(-1) for g in part]) for part in parts]))
+            sums.append(torch.stack([joined(part) for part in parts]))
         return torch.stack(sums).sum(0)
 
     # ---------------------------------------------------------------- shared
@@ -389,4 +390,4 @@ class MaternMatrix(KernelMatrix):
         """Derivatives (2,) of the logarithms of lengthscale and outputscale by the raw parameters."""
         with torch.enable_grad():
             logs = self.kernel.base_kernel.lengthscale.log().sum() + self.kernel.outputscale.log().sum()
-            return torch.cat([g.double().reshape(-1) for g in torch.autograd.grad(logs, self.parameters)])
+            return joined(torch.autograd.grad(logs, self.parameters))

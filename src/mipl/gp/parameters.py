@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -11,10 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import softplus
 
-__all__ = ["ProcessParameters"]
+__all__ = ["ProcessParameters", "joined"]
 
 # GPyTorch's lower bound of a learned noise.
 NOISE_FLOOR = 1e-4
+
+
+def joined(tensors: Iterable[Tensor]) -> Tensor:
+    """The values of several tensors as one vector in double precision, without their history."""
+    return torch.cat([tensor.detach().double().reshape(-1) for tensor in tensors])
 
 
 class ProcessParameters(torch.nn.Module):

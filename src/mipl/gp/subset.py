@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from mipl.gp.conjugate_gradients import ConjugateGradientEngine
 from mipl.gp.exact import Conditioned, Evidence, ExactEngine
 from mipl.gp.gradient_path import GradientPath
 from mipl.gp.landmark_variances import landmark_features
+from mipl.gp.parameters import joined
 
 __all__ = ["SubsetEngine"]
 
@@ -63,10 +64,9 @@ class SubsetEngine:
         self._learner = build(X[rows], kernel, None if weights is None else weights[rows])
         self.kernel, self.mean = self._learner.kernel, self._learner.mean
         # Nearly as precise as its solves; factors are for those who want all digits.
-        learner = self._learner
-        self._path = (
-            GradientPath(PATH_TOLERANCE * learner.cg_tol) if isinstance(learner, ConjugateGradientEngine) else None
-        )
+        self._path: GradientPath | None = None
+        if isinstance(self._learner, ConjugateGradientEngine):
+            self._path = GradientPath(PATH_TOLERANCE * self._learner.cg_tol)
         self._last: Evidence | None = None
 
     def parameters(self) -> Iterator[torch.nn.Parameter]:
@@ -80,7 +80,7 @@ class SubsetEngine:
         loss and gradients may be extrapolated, with the posterior means of the last evaluation (see `GradientPath`).
         """
         path = self._path if warm else None
-        foretold = None if path is None else path.foretold(_joined(self.parameters()))
+        foretold = None if path is None else path.foretold(joined(self.parameters()))
         if foretold is not None:
             assert self._last is not None
             learned = [parameter for parameter in self.parameters() if parameter.grad is not None]
@@ -94,7 +94,7 @@ class SubsetEngine:
         self._last = out._replace(posterior_mean=means)
         if path is not None:
             loss = torch.tensor([out.loss], dtype=torch.float64, device=self.mean.device)
-            path.evaluated(torch.cat([loss, _joined(p.grad for p in self.parameters() if p.grad is not None)]))
+            path.evaluated(torch.cat([loss, joined(p.grad for p in self.parameters() if p.grad is not None)]))
         return self._last
 
     def condition(self, targets: NDArray[np.float64], noise: NDArray[np.float64]) -> Conditioned:
@@ -113,8 +113,3 @@ class SubsetEngine:
             exact.mean.copy_(self._learner.mean)
             exact.raw_noise.copy_(self._learner.raw_noise)
         return exact
-
-
-def _joined(tensors: Iterable[torch.Tensor]) -> torch.Tensor:
-    """The values of several tensors as one vector in double precision."""
-    return torch.cat([tensor.detach().double().reshape(-1) for tensor in tensors])

@@ -123,9 +123,9 @@ def _gaussian(parameters: Tensor) -> Gaussian:
 
 
 def _encoded(encoder: nn.Sequential, x: Tensor) -> Tensor:
-    if not isinstance(encoder[0], nn.Unflatten):
-        return encoder(x)  # type: ignore[no-any-return]
-    return torch.cat([encoder(images) for images in x.split(_IMAGES_AT_A_TIME)])
+    """What an encoder makes of instances (n, d), of images part by part."""
+    size = _IMAGES_AT_A_TIME if isinstance(encoder[0], nn.Unflatten) else len(x)
+    return torch.cat([encoder(part) for part in x.split(size)])
 
 
 def _encoder(instance_shape: tuple[int, ...], latent_dim: int, hidden_dim: int) -> nn.Sequential:

@@ -34,10 +34,6 @@ RULES = ("joint", "marginal", "mean")
 class ThroughTargets(SubsetEngine):
     """A subset engine whose evidence has its targets as functions of the means, with their part of the gradient."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._path = None  # every step is evaluated: the part that is added would not be extrapolated with the rest
-
     def evidence(self, targets: Any, noise: Any, *, warm: bool = False) -> Evidence:
         """Evidence and gradient with targets that are computed from the present means."""
         rows, without_weight = self._rows, noise.max()
@@ -48,7 +44,7 @@ class ThroughTargets(SubsetEngine):
         targets = targets.copy()
         targets[rows] = given.detach().numpy()
         out = super().evidence(targets, noise, warm=warm)
-        total = noise[rows] + self._learner.extra_noise.detach().numpy()
+        total = noise[rows] + self.learner.extra_noise.detach().numpy()
         # The derivative by a target is the solution's entry, over n C.
         by_targets = torch.tensor((targets[rows] - out.posterior_mean[rows]) / total) / given.numel()
         assert self.mean.grad is not None

@@ -30,6 +30,14 @@ def test_the_number_of_distinct_instances_decides(n: int, expected: type) -> Non
     assert type(build(np.tile(X, (2, 1)))) is expected
 
 
+@pytest.mark.parametrize(("n", "expected"), [(200, 100), (8080, 101), (50_000, 300)])
+def test_more_instances_have_a_preconditioner_of_larger_rank(n: int, expected: int) -> None:
+    X = np.random.default_rng(0).normal(size=(n, 1))
+    engine = build(X, preconditioner_size="auto", n_probes=1, memory_budget=0.0)
+    assert isinstance(engine, ConjugateGradientEngine)
+    assert engine.preconditioner_size == expected
+
+
 def test_a_caller_cannot_tell_the_engines_apart_by_their_answers() -> None:
     """The loop of an estimator, with either engine: losses, parameters and moments agree."""
     X, y, noise = problem()

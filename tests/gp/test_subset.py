@@ -9,7 +9,6 @@ import torch
 from dense_gp import CPU, LENGTHSCALE, OUTPUTSCALE, C, cg_engine, cholesky_engine, dense, distances, matern, problem
 
 from mipl.gp.cholesky import CholeskyEngine
-from mipl.gp.gradient_path import GradientPath
 from mipl.gp.kernels import scaled_matern
 from mipl.gp.landmark_variances import landmark_features
 from mipl.gp.subset import SubsetEngine
@@ -43,39 +42,6 @@ def test_it_learns_as_an_exact_engine_on_the_rows_does() -> None:
     np.testing.assert_array_equal(curves[0][1], curves[1][1])
 
 
-def learned(engine: Any, y: Any, noise: Any, steps: int) -> tuple[Any, list[float]]:
-    """Parameters after steps of Adam with cosine annealing, and the losses."""
-    optimizer = torch.optim.Adam(engine.parameters(), lr=0.1)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=steps)
-    losses = []
-    for _ in range(steps):
-        losses.append(engine.evidence(y, noise, warm=True).loss)
-        optimizer.step()
-        schedule.step()
-    return torch.cat([p.detach().reshape(-1) for p in engine.parameters()]), losses
-
-
-def test_extrapolated_steps_of_conjugate_gradients_end_where_evaluated_ones_end() -> None:
-    X, y, noise = problem()
-    y = 3 * np.sin(1.5 * X[:, :C]) - 2 + 0.1 * y
-    evaluations = []
-
-    def build(rows: Any, kernel: Any, weights: Any) -> Any:
-        engine = cg_engine(rows, kernel=kernel, weights=weights)
-        evaluate = engine._evaluate
-        engine._evaluate = lambda *args, **kwargs: evaluations.append(0) or evaluate(*args, **kwargs)
-        return engine
-
-    engine = SubsetEngine(build, X, scaled_matern(2.5, LENGTHSCALE, OUTPUTSCALE), np.arange(len(X)))
-    engine._path = GradientPath(0.01)  # solves are far more precise, so that differences come from extrapolation
-    found, losses = learned(engine, y, noise, 150)
-    expected, expected_losses = learned(cg_engine(X), y, noise, 150)
-    assert len(evaluations) < 50
-    assert expected.abs().min() > 1, "the parameters have not moved"
-    torch.testing.assert_close(found, expected, atol=5e-3, rtol=0)
-    np.testing.assert_allclose(losses, expected_losses, atol=1e-3)
-
-
 def test_its_posterior_is_that_of_all_rows_at_the_learned_parameters() -> None:
     X, y, noise = problem()
     engine = subset_engine(X)
@@ -86,7 +52,7 @@ def test_its_posterior_is_that_of_all_rows_at_the_learned_parameters() -> None:
     new = X[:7] + 0.1
     posterior = engine.condition(y, noise).posterior
     mean, variance = posterior.moments(new, 3)
-    _, _, A = dense(engine._learner, X, y, noise, 2.5)
+    _, _, A = dense(engine.learner, X, y, noise, 2.5)
     scale, length = engine.kernel.outputscale.item(), engine.kernel.base_kernel.lengthscale.item()
     cross = scale * matern(distances(torch.tensor(new), torch.tensor(X)), 2.5, length)
     prior = engine.mean.detach()

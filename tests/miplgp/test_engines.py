@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 import mipl
 from mipl.checks import check_mipl_estimator, mipl_checks, small_problem
+from mipl.gp.conjugate_gradients import ConjugateGradientEngine
 from mipl.miplgp.estimator import MIPLGP
 from mipl.miplgp.learning_rows import learning_rows
 
@@ -43,6 +44,23 @@ def test_the_subset_engine_keeps_the_contract_with_few_landmarks() -> None:
         # Neither the landmarks nor the probes are those of the copies.
         if check.__name__ != "check_weight_two_is_the_bag_given_twice":
             check(clone(few))
+
+
+@pytest.mark.parametrize(("disambiguation", "all_evaluated"), [("released", False), ("softmax", True), ("bag", True)])
+def test_steps_are_extrapolated_where_the_weights_follow_the_parameters(
+    disambiguation: str, all_evaluated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluations, evaluate = [], ConjugateGradientEngine._evaluate
+
+    def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        evaluations.append(0)
+        return evaluate(self, *args, **kwargs)
+
+    monkeypatch.setattr(ConjugateGradientEngine, "_evaluate", counted)
+    bags, candidates, _ = small_problem()
+    model = MIPLGP(disambiguation=disambiguation, cholesky_size=0, max_iter=60).fit(bags, candidates)
+    assert len(model.loss_curve_) == 60
+    assert (len(evaluations) == 60) is all_evaluated
 
 
 def test_the_subset_engine_learns_from_some_instances_and_conditions_on_all(digits: Any) -> None:

@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from gpytorch.kernels import Kernel
-from linear_operator.utils.lanczos import lanczos_tridiag
 from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.gp.exact import Evaluation, ExactEngine, Solve
+from mipl.gp.lanczos import lanczos
 from mipl.gp.parameters import joined
 from mipl.gp.repeats import Repeats
-from mipl.gp.solvers import Preconditioner, pivoted_cholesky, refine, solve, system_product, tridiagonal_logdet
+from mipl.gp.solvers import Preconditioner, pivoted_cholesky, refine, solve, tridiagonal_logdet
 
 __all__ = ["ConjugateGradientEngine"]
 
@@ -190,14 +190,15 @@ class ConjugateGradientEngine(ExactEngine):
         """
         if self.variance_rank is None:
             return None
-        C, n = noise.shape
-        start = self.outer_draws[:, :, :1]
-        basis, tridiagonal = lanczos_tridiag(
-            lambda V: system_product(self.K, noise, V), self.variance_rank, self.dtype, start.device,
-            torch.Size((n, n)), batch_shape=torch.Size((C,)), init_vecs=start,
-        )  # fmt: skip
-        factor = torch.linalg.cholesky(tridiagonal.double())
-        root = torch.linalg.solve_triangular(factor, basis.mT.double(), upper=False).mT
+        rank = min(self.variance_rank, noise.shape[1])
+        basis, tridiagonal = lanczos(
+            lambda V: torch.addcmul(self.K.multiply(V), noise, V), self.outer_draws[:, :, 0], rank
+        )
+        # Rows of zeros, where a space was exhausted, need a factor all the same.
+        tridiagonal += torch.diag_embed((tridiagonal.diagonal(dim1=1, dim2=2) == 0).double())
+        identity = torch.eye(rank, dtype=torch.float64, device=basis.device).expand_as(tridiagonal)
+        inverse = torch.linalg.solve_triangular(torch.linalg.cholesky(tridiagonal), identity, upper=False)
+        root = torch.stack([Q.T @ L.T for Q, L in zip(basis, inverse.to(basis), strict=True)])
         single: NDArray[np.float32] | None = root.float().cpu().numpy()
         return single
 

@@ -23,6 +23,10 @@ __all__ = ["Engine", "choose_engine", "exact_engine"]
 # many instances.
 AUTO_ROWS_PER_LANDMARK = 10
 AUTO_BREAK_EVEN = 1 / 50
+# Distinct instances per rank of a preconditioner, and the bounds of its rank: a product with K grows with n^2, what it
+# takes to have and to use a factor with n, so that many instances are worth a factor that saves more products.
+AUTO_ROWS_PER_RANK = 80
+AUTO_RANKS = 100, 300
 
 
 class Engine(Protocol):
@@ -77,7 +81,7 @@ def exact_engine(
     *,
     extra_noise: float,
     cholesky_size: int,
-    preconditioner_size: int,
+    preconditioner_size: int | Literal["auto"],
     n_probes: int,
     cg_tol: float,
     max_cg_iter: int,
@@ -102,7 +106,10 @@ def exact_engine(
     cholesky_size : int
         Up to this many distinct instances a `mipl.gp.cholesky.CholeskyEngine` is built; the other parameters then do
         nothing.
-    preconditioner_size, n_probes, cg_tol, max_cg_iter, variance_rank, seed
+    preconditioner_size : int or "auto"
+        Rank of the preconditioner of conjugate gradients; "auto" takes an 80th of the distinct instances, from 100 to
+        300.
+    n_probes, cg_tol, max_cg_iter, variance_rank, seed
         See `mipl.gp.conjugate_gradients.ConjugateGradientEngine`.
     """
     repeats = find_repeats(X)
@@ -118,6 +125,8 @@ def exact_engine(
             weights=weights,
             repeats=repeats,
         )
+    least, most = AUTO_RANKS
+    auto = min(max(len(rows) // AUTO_ROWS_PER_RANK, least), most)
     return ConjugateGradientEngine(
         rows,
         kernel,
@@ -125,7 +134,7 @@ def exact_engine(
         extra_noise=extra_noise,
         memory_budget=memory_budget,
         device=device,
-        preconditioner_size=preconditioner_size,
+        preconditioner_size=auto if preconditioner_size == "auto" else preconditioner_size,
         n_probes=n_probes,
         cg_tol=cg_tol,
         max_cg_iter=max_cg_iter,

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from mipl.gp.kernels import KernelMatrix
+from mipl.gp.lanczos import by_class, lanczos
 
 __all__ = ["CHOLESKY_SIZE", "ROOT_RANK", "ExactCovariance", "JointCovariance", "LowRankCovariance", "sampling_root"]
 
@@ -18,10 +19,6 @@ CHOLESKY_SIZE = 800
 ROOT_RANK = 100
 # On the diagonal before a Cholesky factor is taken, relative to the largest prior variance.
 JITTER = 1e-6
-# A Lanczos vector this short, relative to the longest before it is normalised, is rounding.
-EXHAUSTED = 1e-6
-# A vector that lost this much of its length is orthogonalised again.
-CANCELLED = 0.7
 
 
 class JointCovariance(Protocol):
@@ -44,7 +41,7 @@ class ExactCovariance(NamedTuple):
 
     def multiply(self, V: Tensor) -> Tensor:
         """The covariance of each class times its row of V (C, b); one product with the prior serves all classes."""
-        return self.prior.multiply(V) - _by_class(self.explained, _by_class(self.explained.mT, V))
+        return self.prior.multiply(V) - by_class(self.explained, by_class(self.explained.mT, V))
 
     def dense(self) -> Tensor:
         """All of them (C, b, b)."""
@@ -60,16 +57,11 @@ class LowRankCovariance(NamedTuple):
 
     def multiply(self, V: Tensor) -> Tensor:
         """The covariance of each class times its row of V (C, b)."""
-        return torch.addmm(V * self.diagonal, _by_class(self.inner, V @ self.features), self.features.T)
+        return torch.addmm(V * self.diagonal, by_class(self.inner, V @ self.features), self.features.T)
 
     def dense(self) -> Tensor:
         """All of them (C, b, b)."""
         return self.features @ self.inner @ self.features.T + self.diagonal.diag()
-
-
-def _by_class(matrices: Tensor, V: Tensor) -> Tensor:
-    """Each class's matrix (m, k) times its row of V (C, k); torch's batched product takes six times as long."""
-    return torch.stack([matrix @ vector for matrix, vector in zip(matrices, V, strict=True)])
 
 
 def sampling_root(
@@ -99,10 +91,10 @@ def sampling_root(
         return _dense_root(covariance.dense().double()).to(like)
     start = torch.randn(like.shape, generator=generator).to(like)
     if counts is None:
-        basis, tridiagonal = _lanczos(covariance, start, ROOT_RANK)
+        basis, tridiagonal = lanczos(covariance.multiply, start, ROOT_RANK)
         return basis.mT @ _symmetric_root(tridiagonal).to(like)
     scale = counts.to(like).sqrt()
-    basis, tridiagonal = _lanczos(_Counted(covariance, scale), start, ROOT_RANK)
+    basis, tridiagonal = lanczos(_Counted(covariance, scale).multiply, start, ROOT_RANK)
     return (basis / scale).mT @ _symmetric_root(tridiagonal).to(like)
 
 
@@ -117,44 +109,6 @@ class _Counted(NamedTuple):
 
     def dense(self) -> Tensor:
         return self.scale[:, None] * self.covariance.dense() * self.scale
-
-
-def _lanczos(covariance: JointCovariance, start: Tensor, steps: int) -> tuple[Tensor, Tensor]:
-    """Orthonormal bases (C, k, b) of the Krylov spaces of `start` (C, b), and the covariances (C, k, k) on them.
-
-    All classes take their steps together. Each new vector is orthogonalised against all before, as matrix products:
-    linear_operator's function of this kind takes longer for that than the products with the covariance do. The bases
-    of many classes do not fit into a cache, so they are read no more often than it takes.
-    """
-    C, b = start.shape
-    basis = start.new_empty(C, steps, b)
-    tridiagonal = start.new_zeros(C, steps, steps, dtype=torch.float64)
-    norm = start.norm(dim=1)
-    vector, scale = start / norm[:, None], 0.0
-    for k in range(steps):
-        basis[:, k] = vector
-        known = basis[:, : k + 1]
-        vector = covariance.multiply(vector)
-        inner = (vector * basis[:, k]).sum(1)
-        tridiagonal[:, k, k] = inner
-        vector = torch.addcmul(vector, inner[:, None], basis[:, k], value=-1)
-        if k:
-            vector.addcmul_(norm[:, None], basis[:, k - 1], value=-1)
-        # What is left is orthogonal to all before but for rounding, which grows where little is left.
-        norm = vector.norm(dim=1)
-        for _ in range(2):
-            before, vector = norm, vector - _by_class(known.mT, _by_class(known, vector))
-            norm = vector.norm(dim=1)
-            if not (norm < CANCELLED * before).any():
-                break
-        scale = max(scale, norm.max().item())
-        # A Krylov space that is exhausted goes on with zeros, which add nothing to a covariance.
-        going = norm > EXHAUSTED * scale
-        norm = torch.where(going, norm, 0)
-        if k + 1 < steps:
-            tridiagonal[:, k, k + 1] = tridiagonal[:, k + 1, k] = norm
-        vector = torch.where(going[:, None], vector / norm[:, None], 0)
-    return basis, tridiagonal
 
 
 def _dense_root(S: Tensor) -> Tensor:

@@ -10,17 +10,10 @@ import torch
 from gpytorch.kernels import Kernel
 from numpy.typing import NDArray
 
-from mipl.gp.conjugate_gradients import ConjugateGradientEngine
 from mipl.gp.exact import Conditioned, Evidence, ExactEngine
-from mipl.gp.gradient_path import GradientPath
 from mipl.gp.landmark_variances import landmark_features
-from mipl.gp.parameters import joined
 
 __all__ = ["SubsetEngine"]
-
-# How many times the tolerance of a solve an extrapolated gradient may err. The gradient by the lengthscale is what two
-# large parts leave that nearly cancel: a solve moves it by more than that tolerance, and Adam averages it out.
-PATH_TOLERANCE = 10
 
 
 class SubsetEngine:
@@ -47,6 +40,11 @@ class SubsetEngine:
         Landmarks of the variances; None takes those of the exact engine.
     seed : int, default=0
         Seed of the landmarks.
+
+    Attributes
+    ----------
+    learner : ExactEngine
+        The engine that learns.
     """
 
     def __init__(
@@ -61,45 +59,26 @@ class SubsetEngine:
     ) -> None:
         self._build, self._X, self._rows, self._weights = build, X, rows, weights
         self._n_landmarks, self._seed = n_landmarks, seed
-        self._learner = build(X[rows], kernel, None if weights is None else weights[rows])
-        self.kernel, self.mean = self._learner.kernel, self._learner.mean
-        # Nearly as precise as its solves; factors are for those who want all digits.
-        self._path: GradientPath | None = None
-        if isinstance(self._learner, ConjugateGradientEngine):
-            self._path = GradientPath(PATH_TOLERANCE * self._learner.cg_tol)
-        self._last: Evidence | None = None
+        self.learner = build(X[rows], kernel, None if weights is None else weights[rows])
+        self.kernel, self.mean = self.learner.kernel, self.learner.mean
 
     def parameters(self) -> Iterator[torch.nn.Parameter]:
         """Everything that is learned; `evidence` sets the gradients."""
-        return self._learner.parameters()
+        return self.learner.parameters()
 
     def evidence(self, targets: NDArray[np.float64], noise: NDArray[np.float64], *, warm: bool = False) -> Evidence:
         """Evaluate the objective of the rows to learn from, at targets and noise variances (n, C).
 
-        The other rows have their prior means in `posterior_mean`. With `warm` the call is a step of an optimizer, and
-        loss and gradients may be extrapolated, with the posterior means of the last evaluation (see `GradientPath`).
+        The other rows have their prior means in `posterior_mean`.
         """
-        path = self._path if warm else None
-        foretold = None if path is None else path.foretold(joined(self.parameters()))
-        if foretold is not None:
-            assert self._last is not None
-            learned = [parameter for parameter in self.parameters() if parameter.grad is not None]
-            gradients = foretold[1:].split([parameter.numel() for parameter in learned])
-            for parameter, gradient in zip(learned, gradients, strict=True):
-                parameter.grad = gradient.view_as(parameter).to(parameter)
-            return self._last._replace(loss=foretold[0].item(), iterations=0)
-        out = self._learner.evidence(targets[self._rows], noise[self._rows], warm=warm)
+        out = self.learner.evidence(targets[self._rows], noise[self._rows], warm=warm)
         means = np.tile(self.mean.detach().cpu().numpy(), (len(targets), 1))
         means[self._rows] = out.posterior_mean
-        self._last = out._replace(posterior_mean=means)
-        if path is not None:
-            loss = torch.tensor([out.loss], dtype=torch.float64, device=self.mean.device)
-            path.evaluated(torch.cat([loss, joined(p.grad for p in self.parameters() if p.grad is not None)]))
-        return self._last
+        return out._replace(posterior_mean=means)
 
     def condition(self, targets: NDArray[np.float64], noise: NDArray[np.float64]) -> Conditioned:
         """The posterior given all targets and noise variances (n, C), at the present parameters."""
-        exact = self._learner if np.array_equal(self._rows, np.arange(len(self._X))) else self._all_rows()
+        exact = self.learner if np.array_equal(self._rows, np.arange(len(self._X))) else self._all_rows()
         if self._n_landmarks is None:
             return exact.condition(targets, noise)
         rows = torch.tensor(exact.X, dtype=torch.float32, device=exact.device)
@@ -110,6 +89,6 @@ class SubsetEngine:
         """An exact engine on all instances, at the present parameters."""
         exact = self._build(self._X, copy.deepcopy(self.kernel), self._weights)
         with torch.no_grad():
-            exact.mean.copy_(self._learner.mean)
-            exact.raw_noise.copy_(self._learner.raw_noise)
+            exact.mean.copy_(self.learner.mean)
+            exact.raw_noise.copy_(self.learner.raw_noise)
         return exact

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -16,7 +16,7 @@ class Settings(Protocol):
 
     cg_tol: float
     max_cg_iter: int
-    preconditioner_size: int
+    preconditioner_size: int | Literal["auto"]
 
 
 def warn_of_residuals(settings: Settings, residuals: Sequence[float], last: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from gpytorch.kernels import Kernel
@@ -118,21 +118,21 @@ class MIPLGP(ClusterClassifier):
         Monte Carlo points of a prediction; a power of two is best.
     variance_rank : int or None, default=100
         Rank of the Lanczos approximation of the posterior variance, at least 2, as in the release. None computes it
-        exactly, with a Cholesky factor for each class in every prediction. Up to `cholesky_size` instances it is
-        always exact.
+        exactly, with a Cholesky factor per class in every prediction, as is done up to `cholesky_size` instances.
     cholesky_size : int, default=500
         Up to this many distinct instances, the exact engine solves by Cholesky factors in float64; above, by conjugate
         gradients. This and the parameters of conjugate gradients below do nothing for the low-rank engine.
-    preconditioner_size : int, default=100
-        Rank of the preconditioner of conjugate gradients.
+    preconditioner_size : int or "auto", default="auto"
+        Rank of the preconditioner of conjugate gradients; "auto" takes an 80th of the instances, from 100 to 300.
     n_probes : int, default=3
         Random vectors per class for the log determinant and its gradient; three keep the error of the gradient below
         one percent from about 1,000 instances on.
     max_cg_iter : int, default=200
         Bound of the iterations of conjugate gradients in one step.
     cg_tol : float, default=0.01
-        Relative residual at which conjugate gradients stop, averaged over classes and right-hand sides; the
-        final solve, which prediction uses, goes a hundred times further, with "subset" ten times.
+        Relative residual at which conjugate gradients stop, averaged over classes and right-hand sides; the final
+        solve, which prediction uses, goes a hundred times further, with "subset" ten times. With "released" and
+        "uniform" weights, steps whose gradients can be foretold to ten times this tolerance are not evaluated.
     memory_budget : float, default=6 * 2**30
         Bytes for halves of n x n matrices. Distances, kernel matrix and its derivative are kept if they fit, else the
         kernel matrix alone; what does not fit is computed again by tiles when needed. It also bounds the kernel matrix
@@ -177,7 +177,7 @@ class MIPLGP(ClusterClassifier):
         Mean negative log evidence per instance and class, in every step.
     cg_iterations_, cg_residuals_ : (n_iter + 1,) arrays
         Of every step and of the final solve; zeros where Cholesky factors were used, as the low-rank engine does. Steps
-        that "subset" extrapolates have no iterations, and the residual of the last evaluation.
+        that are extrapolated have no iterations, and the residual of the last evaluation.
     n_iter_ : int
         Steps that were taken.
     seed_ : int
@@ -221,7 +221,7 @@ class MIPLGP(ClusterClassifier):
         "n_samples": [Interval(Integral, 1, None, closed="left")],
         "variance_rank": [Interval(Integral, 2, None, closed="left"), None],
         "cholesky_size": [Interval(Integral, 0, None, closed="left")],
-        "preconditioner_size": [Interval(Integral, 0, None, closed="left")],
+        "preconditioner_size": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
         "n_probes": [Interval(Integral, 1, None, closed="left")],
         "max_cg_iter": [Interval(Integral, 1, None, closed="left")],
         "cg_tol": [Interval(Real, 0, None, closed="neither")],
@@ -254,7 +254,7 @@ class MIPLGP(ClusterClassifier):
         n_samples: int = 512,
         variance_rank: int | None = 100,
         cholesky_size: int = 500,
-        preconditioner_size: int = 100,
+        preconditioner_size: int | Literal["auto"] = "auto",
         n_probes: int = 3,
         max_cg_iter: int = 200,
         cg_tol: float = 0.01,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
@@ -16,17 +16,23 @@ from mipl.bags import Bags
 from mipl.candidates import augment_candidates
 from mipl.compute import torch_device
 from mipl.errors import DataError, ParameterError
+from mipl.gp.conjugate_gradients import ConjugateGradientEngine
 from mipl.gp.engine import Engine, choose_engine, exact_engine
 from mipl.gp.exact import ExactEngine
+from mipl.gp.foretold_steps import ForetoldSteps
 from mipl.gp.kernels import scaled_matern
 from mipl.gp.landmarks import median_distance
 from mipl.gp.subset import SubsetEngine
+from mipl.miplgp.disambiguation import DISAMBIGUATIONS
 from mipl.miplgp.learning_rows import learning_rows
 
 __all__ = ["Settings", "augmented", "build_engine", "engine_for", "start_kernel"]
 
 #: Median distances from 1 / this to this are taken; GPyTorch's lengthscales are single-precision logarithms of e^x - 1.
 _FAR_APART = 1e20
+#: How many times the tolerance of a solve an extrapolated gradient may err. The gradient by the lengthscale is what two
+#: large parts leave that nearly cancel: a solve moves it by more than that tolerance, and Adam averages it out.
+_PATH_TOLERANCE = 10
 
 
 class Settings(Protocol):
@@ -46,7 +52,7 @@ class Settings(Protocol):
     extra_noise: float
     variance_rank: int | None
     cholesky_size: int
-    preconditioner_size: int
+    preconditioner_size: int | Literal["auto"]
     n_probes: int
     max_cg_iter: int
     cg_tol: float
@@ -137,11 +143,18 @@ def build_engine(
             weights=weights,
         )
 
+    engine: ExactEngine | SubsetEngine
     if name == "subset":
         rows = learning_rows(X, seed, settings.subset_size)
         n_landmarks = settings.n_landmarks if len(X) > max(settings.n_landmarks, settings.cholesky_size) else None
-        return SubsetEngine(exact, X, kernel, rows, weights, n_landmarks, seed)
-    return exact(X, kernel, weights)
+        engine = SubsetEngine(exact, X, kernel, rows, weights, n_landmarks, seed)
+        learner = engine.learner
+    else:
+        engine = learner = exact(X, kernel, weights)
+    # Factors are for those who want all digits, and weights that come from posterior means are not foretold.
+    if isinstance(learner, ConjugateGradientEngine) and not DISAMBIGUATIONS[settings.disambiguation].reads_posterior:
+        return ForetoldSteps(engine, _PATH_TOLERANCE * settings.cg_tol)
+    return engine
 
 
 def _start_lengthscale(settings: Settings, X: Tensor, seed: int, weights: Tensor | None) -> float:

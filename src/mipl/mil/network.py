@@ -87,7 +87,8 @@ class MIVAENetwork(nn.Module):
                 assert layer.bias is not None
                 bound = 1 / math.sqrt(layer.weight[0].numel())
                 nn.init.uniform_(layer.bias, -bound, bound, generator=generator)
-            if isinstance(layer, nn.Conv2d):  # with channels last in memory, convolutions and poolings take half the time
+            # With channels last in memory, convolutions and poolings take half the time.
+            if isinstance(layer, nn.Conv2d):
                 layer.weight.data = layer.weight.detach().contiguous(memory_format=torch.channels_last)
         return network
 

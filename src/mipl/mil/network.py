@@ -89,7 +89,7 @@ class MIVAENetwork(nn.Module):
                 nn.init.uniform_(layer.bias, -bound, bound, generator=generator)
             # With channels last in memory, convolutions and poolings take half the time.
             if isinstance(layer, nn.Conv2d):
-                layer.weight.data = layer.weight.detach().contiguous(memory_format=torch.channels_last)
+                layer.weight.data = layer.weight.detach().clone(memory_format=torch.channels_last)
         return network
 
     def decode(
@@ -117,7 +117,8 @@ def _dropout(values: Tensor, share: float, noise: torch.Generator | None) -> Ten
     """Zero a random `share` of values and scale up the rest, as torch does it, but by a generator of one's own."""
     if noise is None:
         return values
-    return values * torch.empty_like(values).bernoulli_(1 - share, generator=noise).div_(1 - share)
+    kept = torch.rand(values.shape, generator=noise, dtype=values.dtype, device=values.device).ge_(share)
+    return values * kept.div_(1 - share)
 
 
 def _gaussian(parameters: Tensor) -> Gaussian:

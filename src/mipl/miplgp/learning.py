@@ -13,6 +13,7 @@ from mipl.bags import Bags
 from mipl.gp.dirichlet import dirichlet_targets
 from mipl.gp.engine import Engine
 from mipl.gp.exact import Conditioned
+from mipl.miplgp.annealed_adam import AnnealedAdam
 from mipl.miplgp.disambiguation import DISAMBIGUATIONS, Segments, initial_weights
 from mipl.progress import track
 
@@ -68,14 +69,12 @@ class Learned(NamedTuple):
 
 def learn(learner: Learner, settings: Settings) -> Learned:
     """Take the steps of Adam, with cosine annealing, and condition on the data in the end."""
-    optimizer = torch.optim.Adam(learner.parameters(), lr=settings.learning_rate)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=settings.max_iter)
+    optimizer = AnnealedAdam(learner.parameters(), settings.learning_rate, settings.max_iter)
     steps: list[Step] = []
     for _ in track(range(settings.max_iter), settings.name, verbose=settings.verbose):
         steps.append(learner.evidence())
         learner.disambiguate()
         optimizer.step()
-        schedule.step()
         last = [step.loss for step in steps[-_PATIENCE:]]
         if settings.tol > 0 and len(steps) > _PATIENCE and np.ptp(last) < settings.tol * abs(last[-1]):
             break

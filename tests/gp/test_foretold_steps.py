@@ -68,7 +68,7 @@ def test_an_extrapolated_step_has_the_posterior_means_of_the_last_evaluation() -
     out = [steps.evidence(y, noise, warm=True) for _ in range(4)]
     assert len(evaluations) == 3
     np.testing.assert_array_equal(out[3].posterior_mean, out[2].posterior_mean)
-    assert [step.iterations for step in out][3] == 0
+    assert out[3].iterations == 0
 
 
 def test_its_posterior_is_that_of_the_other_engine() -> None:

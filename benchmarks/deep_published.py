@@ -2,6 +2,7 @@
 
     python benchmarks/deep_published.py results/deep-published.csv                        # all, from the cheapest on
     python benchmarks/deep_published.py results/deep-published.csv --datasets birdsong sival --methods ELIMIPL
+    python benchmarks/deep_published.py results/deep-published.csv --splits 1             # one split of each first
     python benchmarks/deep_published.py results/deep-published.csv --show                 # the table of what is done
 
 Every method on every data set that its authors' repository has settings for, r = 1, 2, 3, three splits at 70/30, bags
@@ -37,7 +38,6 @@ PRESETS: list[tuple[type[DeepMIPL], tuple[str, ...]]] = [
     (FastMIPL, TABLES),
     (FastMIPL, IMAGES),
 ]
-SPLITS = range(3)
 KEYS, FIGURES = ("method", "dataset", "r", "split"), ("accuracy", "cpu_seconds")
 
 
@@ -91,11 +91,14 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="the file of results")
     parser.add_argument("--datasets", nargs="+", default=[*TABLES, *IMAGES])
     parser.add_argument("--methods", nargs="+", default=[method.name for method, _ in PRESETS])
+    parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--show", action="store_true", help="run nothing")
     given = parser.parse_args()
     store = FitStore(given.out, KEYS, FIGURES)
     for method, datasets in PRESETS:
-        cells = [Cell(method, dataset, r, split) for split in SPLITS for dataset in datasets for r in (1, 2, 3)]
+        cells = [
+            Cell(method, dataset, r, split) for split in range(given.splits) for dataset in datasets for r in (1, 2, 3)
+        ]
         for cell in cells:
             wanted = method.name in given.methods and cell.dataset in given.datasets
             if wanted and not given.show and not store.has(cell.key):

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from mipl.deep.attention import GatedAttention, Segments, segment_softmax, segment_standardize, segment_sum
+from mipl.deep import attention as attention_module
+from mipl.deep.attention import (
+    GatedAttention,
+    Segments,
+    attended_scores,
+    segment_softmax,
+    segment_standardize,
+    segment_sum,
+)
 
 SIZES = torch.tensor([3, 1, 5, 2])
 
@@ -42,6 +50,22 @@ def test_gradient_of_segment_softmax_equals_differences(values):
     segments = Segments.of_sizes(SIZES)
     values.requires_grad_()
     assert torch.autograd.gradcheck(lambda v: segment_softmax(v, segments), (values,))
+
+
+@pytest.mark.parametrize("n_rows", [1, 4, 100])  # one bag at a time, two, all
+def test_attended_scores_equal_the_formula_and_so_do_their_gradients(monkeypatch, values, n_rows):
+    monkeypatch.setattr(attention_module, "_ROWS_AT_A_TIME", n_rows)
+    segments = Segments.of_sizes(SIZES)
+    inputs = [values, *torch.randn(2, 4, 3, dtype=values.dtype, generator=generator(1))]
+    for tensor in inputs:
+        tensor.requires_grad_()
+    h, attending, scoring = inputs
+    bags, attention = attended_scores(*inputs, segments)
+    expected = segment_softmax(h @ attending, segments)
+    torch.testing.assert_close(attention, expected)
+    torch.testing.assert_close(bags, segment_sum(expected * (h @ scoring), segments))
+    assert not attention.requires_grad
+    assert torch.autograd.gradcheck(lambda *given: attended_scores(*given, segments)[0], inputs)
 
 
 def test_segment_softmax_survives_scores_beyond_the_range_of_exp():

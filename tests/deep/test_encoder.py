@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
+from torch.nn.functional import conv2d, max_pool2d, relu
 
-from mipl.deep.encoder import Encoder, dropout
+from mipl.deep import encoder as encoder_module
+from mipl.deep.encoder import Encoder, rectify
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -27,19 +28,10 @@ def test_the_first_linear_layer_fits_the_instances(shape, flat):
 def test_images_pass_convolution_relu_pooling_twice():
     encoder = Encoder((20, 18, 2), (6,), 0.5, generator())
     images = torch.randn(3, 20, 18, 2, generator=generator(1))
-    first, second = encoder.convolutions
-    layers = nn.Sequential(
-        first,
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        second,
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        encoder.layers[0],
-        nn.ReLU(),
-    )
-    expected = layers(images.permute(0, 3, 1, 2))
+    expected = images.permute(0, 3, 1, 2)
+    for layer in encoder.convolutions:
+        expected = max_pool2d(relu(conv2d(expected, layer.weight, layer.bias)), 2)
+    expected = relu(encoder.layers[0](expected.flatten(1)))
     torch.testing.assert_close(encoder(images.flatten(1)), expected)
 
 
@@ -62,18 +54,44 @@ def test_pixels_of_images_share_one_scale():
 
 def test_dropout_keeps_the_mean_and_is_off_without_noise():
     ones = torch.ones(200, 200)
-    dropped = dropout(ones, 0.3, generator())
+    dropped = rectify(ones, 0.3, generator())
     torch.testing.assert_close(dropped.unique(), torch.tensor([0, 1 / 0.7]))
     assert dropped.mean() == pytest.approx(1, abs=0.02)
-    assert dropout(ones, 0.3, None) is ones
+    assert torch.equal(rectify(ones, 0.3, None), ones)
+    assert not rectify(-ones, 0.3, None).any()
 
 
 def test_dropout_draws_are_independent_of_their_neighbours():
     # Four draws share one number of the generator.
-    dropped = (dropout(torch.ones(100_003), 0.25, generator()) == 0).float()
+    dropped = (rectify(torch.ones(100_003), 0.25, generator()) == 0).float()
     assert dropped.mean() == pytest.approx(0.25, abs=0.006)
     for lag in (1, 2, 3, 4):
         assert (dropped[:-lag] * dropped[lag:]).mean() == pytest.approx(0.25**2, abs=0.004)
+
+
+def test_gradients_pass_where_a_unit_is_positive_and_kept():
+    values = torch.randn(1000, generator=generator(), requires_grad=True)
+    outcome = rectify(values, 0.4, generator(1))
+    slope = torch.randn(1000, generator=generator(2))
+    (outcome * slope).sum().backward()
+    kept = rectify(torch.ones(1000), 0.4, generator(1)) > 0
+    torch.testing.assert_close(values.grad, torch.where(kept & (values > 0), slope / 0.6, 0))
+    assert 0 < kept.sum() < 1000
+
+
+@pytest.mark.parametrize(("shape", "size"), [((16, 16), "_IMAGES_AT_A_TIME"), ((5,), "_ROWS_AT_A_TIME")])
+def test_hidden_vectors_and_gradients_are_the_same_part_by_part(monkeypatch, shape, size):
+    encoder = Encoder(shape, (6,), 0.5, generator())
+    X = torch.randn(11, torch.Size(shape).numel(), generator=generator(1))
+    found = []
+    for n_rows in (4, 100):
+        monkeypatch.setattr(encoder_module, size, n_rows)
+        encoder.zero_grad()
+        h = encoder(X)
+        h.square().sum().backward()
+        found.append([h, *(parameter.grad.clone() for parameter in encoder.parameters())])
+    for part_by_part, at_once in zip(*found, strict=True):
+        torch.testing.assert_close(part_by_part, at_once)
 
 
 def test_building_and_running_leaves_the_global_generator_alone():

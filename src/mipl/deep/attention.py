@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -12,10 +14,15 @@ from mipl.deep.encoder import linear
 __all__ = [
     "GatedAttention",
     "Segments",
+    "attended_scores",
     "segment_softmax",
     "segment_standardize",
     "segment_sum",
 ]
+
+
+#: Instances that are attended to at a time: their scores of all classes and draws stay in the cache.
+_ROWS_AT_A_TIME = 512
 
 
 class Segments(NamedTuple):
@@ -28,6 +35,16 @@ class Segments(NamedTuple):
     def of_sizes(cls, sizes: Tensor) -> Segments:
         """The segments of bags with `sizes` (b,) instances each."""
         return cls(torch.repeat_interleave(sizes), sizes)
+
+    def parts(self, n_rows: int) -> Iterator[tuple[slice, slice, Segments]]:
+        """Runs of bags with about `n_rows` instances: which instances, which bags, and their own segments."""
+        offsets = [0, *self.sizes.cumsum(0).tolist()]
+        start = 0
+        while start < len(self.sizes):
+            stop = max(start + 1, bisect_right(offsets, offsets[start] + n_rows) - 1)
+            rows = slice(offsets[start], offsets[stop])
+            yield rows, slice(start, stop), Segments(self.bag[rows] - start, self.sizes[start:stop])
+            start = stop
 
 
 def segment_sum(values: Tensor, segments: Segments) -> Tensor:
@@ -74,6 +91,54 @@ class _SegmentSoftmax(torch.autograd.Function):
         weighted = attention * gradients[0]
         pooled = segment_sum(weighted, Segments(bag, sizes)).index_select(0, bag)
         return weighted - attention * pooled, None
+
+
+def attended_scores(h: Tensor, attending: Tensor, scoring: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
+    """Scores h @ scoring (n, k) summed over each bag by the attention softmax(h @ attending), column by column.
+
+    Takes hidden vectors (n, L) and weights (L, k); returns the bags' (b, k), and the attention (n, k), which no
+    gradient passes through.
+    """
+    bags, attention = _AttendedScores.apply(h, attending, scoring, segments)  # type: ignore[no-untyped-call]
+    return bags, attention
+
+
+class _AttendedScores(torch.autograd.Function):
+    r"""Written out so that it runs over some bags at a time, and because the gradient is short.
+
+    With attention a, scores s and their sum :math:`t = \sum a s` over the bag, :math:`dt = a\, ds + a (s - t)\, du`,
+    where u are the logits of the attention.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, attending: Tensor, scoring: Tensor, segments: Segments) -> tuple[Tensor, Tensor]:
+        attention, score = h.new_empty(2, len(h), attending.shape[1])
+        bags = h.new_empty(len(segments.sizes), attending.shape[1])
+        ctx.n_rows = _ROWS_AT_A_TIME if h.device.type == "cpu" else len(h)
+        for rows, these, own in segments.parts(ctx.n_rows):
+            attention[rows] = segment_softmax(h[rows] @ attending, own)
+            torch.mm(h[rows], scoring, out=score[rows])
+            bags[these] = segment_sum(attention[rows] * score[rows], own)
+        ctx.mark_non_differentiable(attention)
+        ctx.set_materialize_grads(False)  # or a gradient of zeros is made for the attention
+        ctx.save_for_backward(h, attending, scoring, attention, score, bags, *segments)
+        return bags, attention
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        of_bags = gradients[0]
+        if of_bags is None:
+            return None, None, None, None
+        h, attending, scoring, attention, score, bags, *segments = ctx.saved_tensors
+        of_h, of_attending, of_scoring = torch.empty_like(h), torch.zeros_like(attending), torch.zeros_like(scoring)
+        for rows, these, own in Segments(*segments).parts(ctx.n_rows):
+            of_score = of_bags[these].index_select(0, own.bag).mul_(attention[rows])
+            of_logits = (score[rows] - bags[these].index_select(0, own.bag)).mul_(of_score)
+            torch.mm(of_logits, attending.T, out=of_h[rows])
+            of_h[rows].addmm_(of_score, scoring.T)
+            of_attending.addmm_(h[rows].T, of_logits)
+            of_scoring.addmm_(h[rows].T, of_score)
+        return of_h, of_attending, of_scoring, None
 
 
 class GatedAttention(nn.Module):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mipl.deep.attention import Segments, segment_softmax, segment_sum
+from mipl.deep.attention import Segments, attended_scores
 from mipl.deep.network import BagScores
 
 __all__ = [
@@ -31,9 +31,8 @@ def class_scores(h: Tensor, beta: Tensor, segments: Segments) -> BagScores:
     """
     attending, scoring = beta.chunk(2, dim=1)  # (q, L, s) each
     scoring = scoring / weight_scale(beta)[:, None]
-    attention = segment_softmax(h @ attending.transpose(0, 1).flatten(1), segments)
-    score = h @ scoring.transpose(0, 1).flatten(1)
-    return BagScores(segment_sum(attention * score, segments), attention)
+    by_column = attending.transpose(0, 1).flatten(1), scoring.transpose(0, 1).flatten(1)  # (L, q * s) each
+    return BagScores(*attended_scores(h, *by_column, segments))
 
 
 def weight_scale(beta: Tensor) -> Tensor:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod, sqrt
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import max_pool2d, relu
+from torch.nn.functional import relu
 from torch.nn.utils import skip_init
 
-__all__ = ["Encoder", "convolves", "dropout", "is_image", "linear"]
+from mipl.convolution import PooledConvolution, channels_last
+
+__all__ = ["Encoder", "convolves", "is_image", "linear", "rectify"]
 
 Layer = TypeVar("Layer", bound=nn.Module)
 
@@ -21,6 +23,8 @@ _CHANNELS = (20, 50)
 _KERNEL = 5
 #: Where standardised features are cut off, so that sums and products of them stay numbers.
 _FAR = 1e9
+#: Instances that are encoded at a time, images and rows of tables: what lies between two layers stays in the cache.
+_IMAGES_AT_A_TIME, _ROWS_AT_A_TIME = 128, 1024
 
 
 class Encoder(nn.Module):
@@ -76,15 +80,21 @@ class Encoder(nn.Module):
 
     def forward(self, instances: Tensor, noise: torch.Generator | None = None) -> Tensor:
         """Hidden vectors (n, L) of instances (n, d); without `noise` no unit is dropped."""
+        size = len(instances)
+        if instances.device.type == "cpu":
+            size = _IMAGES_AT_A_TIME if self.convolutions else _ROWS_AT_A_TIME
+        return torch.cat([self._encoded(part, noise) for part in instances.split(size)])
+
+    def _encoded(self, instances: Tensor, noise: torch.Generator | None) -> Tensor:
         h = ((instances - self.shift) / self.scale).clamp(-_FAR, _FAR)
         if self.convolutions:
             height, width = self.instance_shape[:2]
             h = h.reshape(len(h), height, width, -1).permute(0, 3, 1, 2)  # (n, c, h, w)
             for convolution in self.convolutions:
-                h = relu(max_pool2d(convolution(h), 2))
+                h = convolution(h)
             h = h.flatten(1)
         for layer in self.layers:
-            h = dropout(relu(layer(h)), self.dropout, noise)
+            h = rectify(layer(h), self.dropout, noise)
         return h
 
 
@@ -98,15 +108,32 @@ def convolves(instance_shape: tuple[int, ...]) -> bool:
     return is_image(instance_shape) and min(instance_shape[:2]) >= _MIN_SIDE
 
 
-def dropout(values: Tensor, share: float, noise: torch.Generator | None) -> Tensor:
-    """Zero a random `share` of `values`, to 1 / 65536, and scale up the rest; nothing happens without `noise`."""
+def rectify(values: Tensor, share: float, noise: torch.Generator | None) -> Tensor:
+    """ReLU, then zero a random `share` of values, to 1 / 65536, and scale up the rest; without `noise` ReLU alone."""
     if noise is None or share == 0:
-        return values
-    # Four draws of 16 bits in one of 64 bits: the generator is what costs.
-    words = torch.empty(-(-values.numel() // 4), dtype=torch.int64, device=values.device)
-    draws = words.random_(-(2**63), None, generator=noise).view(torch.int16)[: values.numel()].view(values.shape)
-    kept = draws >= min(round(share * 2**16), 2**16 - 1) - 2**15
-    return values * kept.to(values.dtype).div_(1 - share)
+        return relu(values)
+    rectified: Tensor = _RectifyAndDrop.apply(values, share, noise)  # type: ignore[no-untyped-call]
+    return rectified
+
+
+class _RectifyAndDrop(torch.autograd.Function):
+    """Written out because both steps together need to keep their outcome alone, which the next layer keeps anyway."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, share: float, noise: torch.Generator) -> Tensor:
+        # Four draws of 16 bits in one of 64 bits: the generator is what costs.
+        words = torch.empty(-(-values.numel() // 4), dtype=torch.int64, device=values.device)
+        draws = words.random_(-(2**63), None, generator=noise).view(torch.int16)[: values.numel()].view(values.shape)
+        kept = draws >= min(round(share * 2**16), 2**16 - 1) - 2**15
+        ctx.scale = 1 / (1 - share)
+        outcome = relu(values).mul_(kept).mul_(ctx.scale)
+        ctx.save_for_backward(outcome)
+        return outcome
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        (outcome,) = ctx.saved_tensors
+        return torch.ops.aten.threshold_backward(gradients[0], outcome, 0).mul_(ctx.scale), None, None
 
 
 def linear(n_in: int, n_out: int, generator: torch.Generator) -> nn.Linear:
@@ -115,9 +142,9 @@ def linear(n_in: int, n_out: int, generator: torch.Generator) -> nn.Linear:
     return _uniform(layer, 1 / sqrt(n_in), generator)
 
 
-def _convolution(n_in: int, n_out: int, generator: torch.Generator) -> nn.Conv2d:
-    layer: nn.Conv2d = skip_init(nn.Conv2d, n_in, n_out, _KERNEL)
-    return _uniform(layer, 1 / sqrt(n_in * _KERNEL**2), generator)
+def _convolution(n_in: int, n_out: int, generator: torch.Generator) -> PooledConvolution:
+    layer: PooledConvolution = skip_init(PooledConvolution, n_in, n_out, _KERNEL)
+    return channels_last(_uniform(layer, 1 / sqrt(n_in * _KERNEL**2), generator))
 
 
 def _uniform(layer: Layer, bound: float, generator: torch.Generator) -> Layer:

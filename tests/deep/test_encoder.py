@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch.nn.functional import conv2d, max_pool2d, relu
+from torch import nn
 
 from mipl.deep import encoder as encoder_module
 from mipl.deep.encoder import Encoder, rectify
@@ -28,10 +28,19 @@ def test_the_first_linear_layer_fits_the_instances(shape, flat):
 def test_images_pass_convolution_relu_pooling_twice():
     encoder = Encoder((20, 18, 2), (6,), 0.5, generator())
     images = torch.randn(3, 20, 18, 2, generator=generator(1))
-    expected = images.permute(0, 3, 1, 2)
-    for layer in encoder.convolutions:
-        expected = max_pool2d(relu(conv2d(expected, layer.weight, layer.bias)), 2)
-    expected = relu(encoder.layers[0](expected.flatten(1)))
+    first, second = encoder.convolutions
+    layers = nn.Sequential(
+        first,
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        second,
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        encoder.layers[0],
+        nn.ReLU(),
+    )
+    expected = layers(images.permute(0, 3, 1, 2))
     torch.testing.assert_close(encoder(images.flatten(1)), expected)
 
 

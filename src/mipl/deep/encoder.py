@@ -8,10 +8,8 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import relu
+from torch.nn.functional import max_pool2d, relu
 from torch.nn.utils import skip_init
-
-from mipl.convolution import PooledConvolution, channels_last
 
 __all__ = ["Encoder", "convolves", "is_image", "linear", "rectify"]
 
@@ -83,7 +81,8 @@ class Encoder(nn.Module):
         size = len(instances)
         if instances.device.type == "cpu":
             size = _IMAGES_AT_A_TIME if self.convolutions else _ROWS_AT_A_TIME
-        return torch.cat([self._encoded(part, noise) for part in instances.split(size)])
+        parts = [self._encoded(part, noise) for part in instances.split(size)]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def _encoded(self, instances: Tensor, noise: torch.Generator | None) -> Tensor:
         h = ((instances - self.shift) / self.scale).clamp(-_FAR, _FAR)
@@ -91,7 +90,7 @@ class Encoder(nn.Module):
             height, width = self.instance_shape[:2]
             h = h.reshape(len(h), height, width, -1).permute(0, 3, 1, 2)  # (n, c, h, w)
             for convolution in self.convolutions:
-                h = convolution(h)
+                h = relu(max_pool2d(convolution(h), 2))
             h = h.flatten(1)
         for layer in self.layers:
             h = rectify(layer(h), self.dropout, noise)
@@ -142,9 +141,9 @@ def linear(n_in: int, n_out: int, generator: torch.Generator) -> nn.Linear:
     return _uniform(layer, 1 / sqrt(n_in), generator)
 
 
-def _convolution(n_in: int, n_out: int, generator: torch.Generator) -> PooledConvolution:
-    layer: PooledConvolution = skip_init(PooledConvolution, n_in, n_out, _KERNEL)
-    return channels_last(_uniform(layer, 1 / sqrt(n_in * _KERNEL**2), generator))
+def _convolution(n_in: int, n_out: int, generator: torch.Generator) -> nn.Conv2d:
+    layer: nn.Conv2d = skip_init(nn.Conv2d, n_in, n_out, _KERNEL)
+    return _uniform(layer, 1 / sqrt(n_in * _KERNEL**2), generator)
 
 
 def _uniform(layer: Layer, bound: float, generator: torch.Generator) -> Layer:

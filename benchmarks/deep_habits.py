@@ -1,0 +1,95 @@
+"""What habits of the released programs do to accuracy that no parameter of ours switches on or off.
+
+    python benchmarks/deep_habits.py habits.csv scaling     # z-scores over all bags, ELIMIPL's presets on tables
+    python benchmarks/deep_habits.py habits.csv labels      # ProMIPL's inferred labels, on digits
+
+``scaling`` fits the presets for Birdsong and SIVAL, r = 3, once with features standardised by the training bags and
+once by all bags, the test bags included, three splits each; it needs the raw data (MIPL_DATA). ``labels`` fits ProMIPL
+on five splits of the embedded digits: as published, with inferred labels multiplied by the candidate mask in place of
+the label weights, and without the term that makes their entropy large. A finished fit is not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+import torch
+from fit_store import FitStore
+from torch import Tensor
+
+import mipl
+from mipl.dataset import MIPLDataset
+from mipl.deep import ELIMIPL, ProMIPL
+from mipl.deep.promipl import ProMIPLNetwork
+
+
+class MaskedNetwork(ProMIPLNetwork):
+    """ProMIPL's networks with inferred labels on all candidates alike; those are the labels with a weight above 0."""
+
+    def infer(self, vector: Tensor, weights: Tensor) -> Tensor:
+        """Probability (b, q) that each label applies."""
+        eps = torch.finfo(vector.dtype).eps
+        q = torch.sigmoid(self.inference(torch.cat([vector, weights], dim=1))) * (weights > 0)
+        return q.clamp(eps, 1 - eps)
+
+
+class MaskedProMIPL(ProMIPL):
+    """ProMIPL with those networks."""
+
+    def _network(self, *given: Any) -> ProMIPLNetwork:
+        network = super()._network(*given)
+        network.__class__ = MaskedNetwork
+        return network
+
+
+def scaled_by_all(data: MIPLDataset) -> MIPLDataset:
+    """The data set with each feature at mean 0 and deviation 1 over all bags."""
+    X = data.bags.instances
+    data = copy(data)
+    data.bags = mipl.Bags((X - X.mean(axis=0)) / X.std(axis=0), data.bags.offsets)
+    return data
+
+
+def scaling(store: FitStore) -> None:
+    for split in range(3):
+        for dataset in ("birdsong", "sival"):
+            for by in ("training bags", "all bags"):
+                cell = ("ELIMIPL", dataset, f"scaled by {by}", split)
+                if store.has(cell):
+                    continue
+                data = mipl.load(dataset, r=3, seed=split)
+                train, test = (scaled_by_all(data) if by == "all bags" else data).split(train_size=0.7, seed=split)
+                model = ELIMIPL.paper(dataset, 3, batch_size=16, standardize=by == "training bags", random_state=split)
+                store.append(cell, {"accuracy": model.fit(train).score(test)})
+
+
+def labels(store: FitStore) -> None:
+    models = {
+        "as published": ProMIPL(),
+        "labels by the candidate mask": MaskedProMIPL(),
+        "no entropy term": ProMIPL(entropy_weight=0.0),
+    }
+    for split in range(5):
+        train, test = mipl.load("digits", r=1, seed=split).split(train_size=0.7, seed=split)
+        for habit, model in models.items():
+            cell = ("ProMIPL", "digits", habit, split)
+            if not store.has(cell):
+                accuracy = model.set_params(random_state=split).fit(train).score(test)
+                store.append(cell, {"accuracy": accuracy})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="the file of results")
+    parser.add_argument("habit", choices=["scaling", "labels"])
+    given = parser.parse_args()
+    store = FitStore(given.out, ("method", "dataset", "habit", "split"), ("accuracy",))
+    {"scaling": scaling, "labels": labels}[given.habit](store)
+    store.print_means(over="split")
+
+
+if __name__ == "__main__":
+    main()

@@ -45,6 +45,7 @@ from mipl.dataset import MIPLDataset
 from mipl.deep import DEMIPL, ELIMIPL, MIPLMA, FastMIPL, ProMIPL
 from mipl.deep.base import DeepMIPL
 from mipl.deep.class_weights import JITTER, divergence, log_determinant, sample_weights
+from mipl.errors import ParameterError
 
 SEED = 901
 #: Parameters that a fit does not ask for.
@@ -273,10 +274,12 @@ def quirks(out: Path, dataset: str) -> None:
                 if (key, str(seed)) in _read(out):
                     continue
                 start = time.process_time()
-                model = method(**params, random_state=seed).fit(train)
-                proba = model.predict_proba(test.bags)
-                row = (key, seed, model.score(test), float(np.mean(proba.max(axis=1))), time.process_time() - start)
-                _append(out, row)
+                try:
+                    model = method(**params, random_state=seed).fit(train)
+                    figures = model.score(test), float(np.mean(model.predict_proba(test.bags).max(axis=1)))
+                except ParameterError:  # the loss is no number any more
+                    figures = np.nan, np.nan
+                _append(out, (key, seed, *figures, time.process_time() - start))
     done = _read(out)
     rows = []
     for key in dict.fromkeys(key for key, _ in done if key.startswith(dataset)):

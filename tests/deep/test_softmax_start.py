@@ -46,3 +46,22 @@ def test_the_start_has_the_stated_moments():
     torch.testing.assert_close(prior[:, 1], expected)
     # On the raw features the scoring weights rank bags by label, whatever the features' scales.
     assert ((X @ scoring.T).argmax(dim=1) == labels).float().mean() > 0.5
+
+
+def test_the_released_regression_swings_and_its_coefficients_grow():
+    X, labels = problem()
+    X = X / 2  # standardised features over the root of their number, as in the start
+    calm, swinging = (
+        softmax_regression(X, torch.eye(3)[labels], torch.Generator().manual_seed(1), swinging=s) for s in (False, True)
+    )
+    assert torch.isfinite(swinging).all()
+    assert (X @ swinging).std(dim=0).mean() > 1.5 * (X @ calm).std(dim=0).mean()
+
+
+def test_only_the_start_of_a_foreign_encoder_swings():
+    X, labels = problem()
+    lengths = [
+        softmax_start(X, torch.eye(3)[labels].bool(), torch.Generator().manual_seed(2), same_encoder=own).mean.norm()
+        for own in (True, False)
+    ]
+    assert lengths[1] > 1.5 * lengths[0]

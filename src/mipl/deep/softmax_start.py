@@ -37,13 +37,14 @@ def softmax_start(features: Tensor, candidates: Tensor, generator: torch.Generat
     for attending weights.
 
     The regression sees standardised features and the network does not; `same_encoder` divides the weights by the
-    features' deviations, which makes the network's first scores those of the regression.
+    features' deviations, which makes the network's first scores those of the regression. Without it the regression
+    swings, as the released program's does.
     """
     n_hidden, q = features.shape[1], candidates.shape[1]
     deviation, mean = torch.std_mean(features, dim=0)
     deviation = torch.where(deviation > 0, deviation, 1.0) if len(features) > 1 else torch.ones_like(mean)
     X = (features - mean) / deviation / sqrt(n_hidden)
-    gamma = softmax_regression(X, uniform_weights(candidates), generator)  # (L, q)
+    gamma = softmax_regression(X, uniform_weights(candidates), generator, swinging=not same_encoder)  # (L, q)
     spread = (X @ gamma).std(dim=0, correction=0)  # (q,)
     direction = gamma / deviation[:, None] if same_encoder else gamma
     scoring = (spread * direction / direction.square().mean(dim=0).sqrt()).T  # (q, L)
@@ -57,16 +58,20 @@ def softmax_start(features: Tensor, candidates: Tensor, generator: torch.Generat
     return Start(torch.cat([torch.zeros_like(scoring), scoring], dim=1), factor, prior)
 
 
-def softmax_regression(X: Tensor, weights: Tensor, generator: torch.Generator) -> Tensor:
+def softmax_regression(X: Tensor, weights: Tensor, generator: torch.Generator, *, swinging: bool = False) -> Tensor:
     """Coefficients (L, q) by gradient descent on the summed cross-entropy, from features (m, L) and weights (m, q).
 
     The step is short enough for the curvature of the loss, of which half the largest eigenvalue of X'X is a bound.
+    With `swinging` it is as long as in the released program, .1 for intercepts too: from some hundred bags on they
+    swing from side to side without end, and coefficients become several times as long.
     """
-    step = min(_STEP_SIZE, 2 / float(torch.linalg.matrix_norm(X, 2)) ** 2)
+    step, intercept_step = _STEP_SIZE, _STEP_SIZE
+    if not swinging:
+        step, intercept_step = min(step, 2 / float(torch.linalg.matrix_norm(X, 2)) ** 2), 1 / len(X)
     gamma = _FIRST_WEIGHTS * torch.randn(X.shape[1], weights.shape[1], generator=generator)
     intercept = torch.zeros(weights.shape[1])
     for _ in range(_STEPS):
         error = (X @ gamma + intercept).softmax(dim=1) - weights
         gamma -= step * (X.T @ error)
-        intercept -= error.sum(dim=0) / len(X)
+        intercept -= intercept_step * error.sum(dim=0)
     return gamma

@@ -164,7 +164,8 @@ class FastMIPL(DeepMIPL):
         Leave hidden units out in prediction too, as the released program does; the draws come from random_state.
     init_from_own_encoder : bool, default=True
         Start from a softmax regression on the bag means of the encoder at hand. False takes those of an encoder that is
-        then thrown away, as the released program does: a random start.
+        then thrown away, and steps of the regression that are too long for it, as the released program does: a random
+        direction, several times as long.
     renormalize_weights : bool, default=True
         Let label weights sum to one. False does not, as in the released program: bags that the model finds unlike
         their candidates fade out.

@@ -12,7 +12,6 @@ the label weights, and without the term that makes their entropy large. A finish
 from __future__ import annotations
 
 import argparse
-from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from fit_store import FitStore
 from torch import Tensor
 
 import mipl
-from mipl.dataset import MIPLDataset
+from deep import scaled_by_all
 from mipl.deep import ELIMIPL, ProMIPL
 from mipl.deep.promipl import ProMIPLNetwork
 
@@ -43,14 +42,6 @@ class MaskedProMIPL(ProMIPL):
         network = super()._network(*given)
         network.__class__ = MaskedNetwork
         return network
-
-
-def scaled_by_all(data: MIPLDataset) -> MIPLDataset:
-    """The data set with each feature at mean 0 and deviation 1 over all bags."""
-    X = data.bags.instances
-    data = copy(data)
-    data.bags = mipl.Bags((X - X.mean(axis=0)) / X.std(axis=0), data.bags.offsets)
-    return data
 
 
 def scaling(store: FitStore) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -15,6 +15,7 @@ __all__ = [
     "GatedAttention",
     "Segments",
     "attended_scores",
+    "runs_of_bags",
     "segment_softmax",
     "segment_standardize",
     "segment_sum",
@@ -37,14 +38,20 @@ class Segments(NamedTuple):
         return cls(torch.repeat_interleave(sizes), sizes)
 
     def parts(self, n_rows: int) -> Iterator[tuple[slice, slice, Segments]]:
-        """Runs of bags with about `n_rows` instances: which instances, which bags, and their own segments."""
+        """Runs of bags with at most `n_rows` instances or one bag: which instances, which bags, their own segments."""
         offsets = [0, *self.sizes.cumsum(0).tolist()]
-        start = 0
-        while start < len(self.sizes):
-            stop = max(start + 1, bisect_right(offsets, offsets[start] + n_rows) - 1)
-            rows = slice(offsets[start], offsets[stop])
-            yield rows, slice(start, stop), Segments(self.bag[rows] - start, self.sizes[start:stop])
-            start = stop
+        for these in runs_of_bags(offsets, n_rows):
+            rows = slice(offsets[these.start], offsets[these.stop])
+            yield rows, these, Segments(self.bag[rows] - these.start, self.sizes[these])
+
+
+def runs_of_bags(offsets: Sequence[int], n_rows: int) -> Iterator[slice]:
+    """Bags in runs of at most `n_rows` instances, at least one bag each, from offsets (m + 1,) of their instances."""
+    start = 0
+    while start < len(offsets) - 1:
+        stop = max(start + 1, bisect_right(offsets, offsets[start] + n_rows) - 1)
+        yield slice(start, stop)
+        start = stop
 
 
 def segment_sum(values: Tensor, segments: Segments) -> Tensor:

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from mipl.bags import Bags
 from mipl.base import MIPLClassifier
 from mipl.compute import limit_torch, seed_of, torch_device
-from mipl.deep.attention import Segments
+from mipl.deep.attention import Segments, runs_of_bags
 from mipl.deep.encoder import convolves
 from mipl.deep.network import BagNetwork, BagScores
 from mipl.deep.training import Plan, train
@@ -261,10 +261,5 @@ def score_bags(
 
 
 def blocks(bags: Bags) -> Iterator[Bags]:
-    """Runs of bags with about `_BLOCK_ROWS` instances, at least one bag each."""
-    start = 0
-    while start < len(bags):
-        limit = bags.offsets[start] + _BLOCK_ROWS
-        stop = max(start + 1, int(np.searchsorted(bags.offsets, limit, side="right")) - 1)
-        yield bags[start:stop]
-        start = stop
+    """Runs of bags with at most `_BLOCK_ROWS` instances, at least one bag each."""
+    return (bags[run] for run in runs_of_bags(bags.offsets.tolist(), _BLOCK_ROWS))

@@ -91,13 +91,14 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="the file of results")
     parser.add_argument("--datasets", nargs="+", default=[*TABLES, *IMAGES])
     parser.add_argument("--methods", nargs="+", default=[method.name for method, _ in PRESETS])
+    parser.add_argument("--r", nargs="+", type=int, default=[1, 2, 3], help="numbers of false labels")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--show", action="store_true", help="run nothing")
     given = parser.parse_args()
     store = FitStore(given.out, KEYS, FIGURES)
     for method, datasets in PRESETS:
         cells = [
-            Cell(method, dataset, r, split) for split in range(given.splits) for dataset in datasets for r in (1, 2, 3)
+            Cell(method, dataset, r, split) for split in range(given.splits) for dataset in datasets for r in given.r
         ]
         for cell in cells:
             wanted = method.name in given.methods and cell.dataset in given.datasets

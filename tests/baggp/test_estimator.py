@@ -10,7 +10,6 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 import mipl
 from mipl import BagGP, Bags, MIPLDataset, label_free_score
-from mipl.checks import check_mipl_estimator
 from mipl.datasets.synthetic import make_bags
 from mipl.errors import ParameterError, UnavailableError
 
@@ -28,10 +27,6 @@ def with_candidates(ds: MIPLDataset, candidates: np.ndarray) -> MIPLDataset:
 def accuracy(ds: MIPLDataset, train_size: float = 0.6) -> float:
     train, test = ds.split(train_size, seed=0)
     return fast().fit(train.bags, train.candidates).score(test.bags, test.labels)
-
-
-def test_it_keeps_the_contract_of_all_estimators() -> None:
-    check_mipl_estimator(BagGP())
 
 
 def test_it_classifies_resolves_and_finds_instances_on_digits() -> None:

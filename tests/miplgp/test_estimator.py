@@ -14,7 +14,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 import mipl
-from mipl.checks import check_mipl_estimator, small_problem
+from mipl.checks import small_problem
 from mipl.errors import ParameterError, UnavailableError
 from mipl.gp.dirichlet import dirichlet_targets
 from mipl.miplgp.estimator import MIPLGP
@@ -23,11 +23,6 @@ from mipl.miplgp.estimator import MIPLGP
 @pytest.fixture(scope="module")
 def digits() -> tuple[Any, Any]:
     return mipl.load("digits", r=1, seed=0).split(seed=0)
-
-
-@pytest.mark.parametrize("name", ["MIPLGP", "MIPLGP-uniform", "MIPLGP-naive"])
-def test_the_variants_keep_the_contract(name: str) -> None:
-    check_mipl_estimator(mipl.make(name, max_iter=10))
 
 
 def test_the_variants_are_presets_of_one_class() -> None:

@@ -96,6 +96,7 @@ CELLS = [
     Cell(MIPLMA, "sival", 1, {"learning_rate": 0.05, "margin_weight": 5}, 0.713),
     Cell(ELIMIPL, "fmnist", 1, {}, 0.893),
     Cell(ELIMIPL, "fmnist", 3, {}, 0.240),
+    Cell(MIPLMA, "fmnist", 3, {}, 0.240),
 ]
 
 

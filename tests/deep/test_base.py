@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -257,7 +258,8 @@ def test_a_device_that_is_not_there_is_refused():
 def test_the_defaults_learn_digits(cls):
     # 45 test bags: one seed alone differs by 0.05 between machines, whose processors round differently.
     train, test = mipl.load("digits", r=1, seed=0).split(0.7, seed=0)
-    assert np.median([cls(random_state=seed).fit(train).score(test) for seed in range(3)]) > 0.7
+    above = (cls(random_state=seed).fit(train).score(test) > 0.7 for seed in range(3))
+    assert list(islice(filter(None, above), 2)) == [True, True]  # a third fit is made only where it decides the median
 
 
 def test_blocks_hold_every_bag_once_and_none_is_split():

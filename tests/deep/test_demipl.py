@@ -41,8 +41,12 @@ def test_the_entropy_term_pushes_sigmoids_above_one_over_e_up_and_those_below_do
     assert torch.equal(torch.sign(-score.grad[:, 0]), torch.tensor([-1.0, -1.0, 1.0, 1.0]))
 
 
-def test_the_published_preset_leaves_the_term_out_that_turns_attention_into_a_mean(batch, network):
-    assert DEMIPL.paper("sival", 3).entropy_weight == 0
+@pytest.mark.parametrize(("dataset", "weight"), [("mnist", 1e-3), ("fmnist", 1e-3), ("birdsong", 0), ("sival", 0)])
+def test_the_published_preset_has_the_entropy_term_on_images_alone(dataset, weight):
+    assert [DEMIPL.paper(dataset, r).entropy_weight for r in (1, 2, 3)] == [weight] * 3
+
+
+def test_the_entropy_term_turns_attention_into_a_mean(batch, network):
     net = network(DEMIPL(hidden_sizes=(6,), entropy_weight=1.0))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     with torch.no_grad():

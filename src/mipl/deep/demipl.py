@@ -62,8 +62,8 @@ class DEMIPL(DeepMIPL):
     start near zero, where it pushes all :math:`a_j` to 1 and turns the attention into a mean; so :math:`\lambda` is
     zero by default. Label weights start uniform on the candidates and move to p on the candidates, see
     `mipl.deep.training.train`. `DEMIPL.paper` gives the published settings, with the :math:`\lambda = 10^{-3}` of the
-    authors' instructions on images alone: on MNIST their accuracy is reached with this term, on Birdsong without it,
-    see docs/deep-methods.md.
+    authors' instructions, which are for MNIST, on images alone: on Birdsong their accuracy is reached without this term
+    and not with it, see docs/deep-methods.md.
 
     Parameters
     ----------

@@ -8,8 +8,8 @@
 once by all bags, the test bags included, three splits each; it needs the raw data (MIPL_DATA). ``labels`` fits ProMIPL
 on five splits of the embedded digits: as published, with inferred labels multiplied by the candidate mask in place of
 the label weights, and without the term that makes their entropy large. ``attention`` fits DEMIPL's preset for MNIST,
-r = 1, with the term on its attention and without it, three splits, ten minutes each; it needs the raw data. A finished fit
-is not run again.
+r = 1, with the term on its attention and without it, three splits, ten minutes each; it needs the raw data. A finished
+fit is not run again.
 """
 
 from __future__ import annotations

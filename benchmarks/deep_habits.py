@@ -1,4 +1,4 @@
-"""What other habits of the released programs do to accuracy.
+"""What habits of the released programs do to accuracy, beside those that `deep.py quirks` measures.
 
     python benchmarks/deep_habits.py habits.csv scaling     # z-scores over all bags, ELIMIPL's presets on tables
     python benchmarks/deep_habits.py habits.csv labels      # ProMIPL's inferred labels, on digits

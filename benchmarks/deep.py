@@ -7,7 +7,7 @@ accuracies that go with it: ELIMIPL on SIVAL, r = 1, after 20 epochs in steps of
 ``python benchmarks/deep.py fidelity OUT.csv`` fits the published presets on bags on which the authors' own training
 steps were run, and prints both accuracies. Every finished fit is appended to OUT.csv and not run again.
 ``... fidelity OUT.csv --batch-size 16`` does the same in mini-batches of 16 bags, in a sixth of the time on tables;
-``--dataset`` takes one data set, ``--seeds 1`` one seed in place of three.
+``--dataset`` takes one data set, ``--method`` one method, ``--seeds 1`` one seed in place of three.
 
 ``python benchmarks/deep.py quirks OUT.csv digits|sival`` switches the peculiarities of the released programs on, one by
 one, from the defaults; resumable in the same way. Digits come with scikit-learn, all else needs raw data (MIPL_DATA).
@@ -116,8 +116,8 @@ def scaled_by_all(data: MIPLDataset) -> MIPLDataset:
     return data
 
 
-def fidelity(out: Path, batch_size: int | None = None, dataset: str | None = None, seeds: int = 3) -> None:
-    cells = [cell for cell in CELLS if dataset in (None, cell.dataset)]
+def fidelity(out: Path, batch_size: int | None, dataset: str | None, method: str | None, seeds: int) -> None:
+    cells = [cell for cell in CELLS if dataset in (None, cell.dataset) and method in (None, cell.method.name)]
     if batch_size is not None:
         cells = [in_mini_batches(cell, batch_size) for cell in cells]
     for seed in range(seeds):
@@ -353,6 +353,7 @@ if __name__ == "__main__":
     commands.choices["quirks"].add_argument("dataset", choices=["digits", "sival"])
     commands.choices["fidelity"].add_argument("--batch-size", type=int)
     commands.choices["fidelity"].add_argument("--dataset")
+    commands.choices["fidelity"].add_argument("--method")
     commands.choices["fidelity"].add_argument("--seeds", type=int, default=3)
     args = parser.parse_args()
     if args.command == "speed":
@@ -364,4 +365,4 @@ if __name__ == "__main__":
     elif args.command == "results":
         results(args.file)
     else:
-        fidelity(args.file, args.batch_size, args.dataset, args.seeds)
+        fidelity(args.file, args.batch_size, args.dataset, args.method, args.seeds)

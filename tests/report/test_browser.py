@@ -316,22 +316,23 @@ def test_counts_above_the_columns_of_the_histogram_have_room(browser, tmp_path):
     boxes.sort()
     assert all(first[1] <= second[0] for first, second in pairwise(boxes))
     assert all(box[2] >= top and box[3] < 20 for box in boxes)
-    ticks = "return [...document.querySelectorAll('.tick, .tick .end')].map(e => e.getBoundingClientRect().height)"
+    ticks = "return [...document.querySelectorAll('.tick, .end-tick')].map(e => e.getBoundingClientRect().height)"
     assert max(browser.driver.execute_script(ticks)) < 25  # one line each
 
 
-def test_a_histogram_of_few_columns_fits_a_phone(browser, tmp_path):
+def test_a_histogram_of_few_columns_fits_screens_of_any_width(browser, tmp_path):
     sure = np.linspace(0.96, 1, 40)
     found = made_up(40, q=2, posterior=np.stack([sure, 1 - sure], axis=1), candidates=np.ones((40, 2), dtype=bool))
-    page = found.report(tmp_path / "page.html")
-    browser.driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
-    )
+    browser.open(found.report(tmp_path / "page.html"))
     try:
-        browser.open(page)
-        assert browser.driver.execute_script("return document.documentElement.scrollWidth") <= 390
-        edges = "return [...document.querySelectorAll(arguments[0])].pop().getBoundingClientRect()"
-        column, end = (browser.driver.execute_script(edges, name) for name in (".column", ".tick .end"))
-        assert (end["left"] + end["right"]) / 2 == pytest.approx(column["right"], abs=2)
+        for width in range(320, 1300, 70):
+            size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
+            browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            page = "return document.documentElement."
+            needed, given = (browser.driver.execute_script(page + side) for side in ("scrollWidth", "clientWidth"))
+            assert needed <= given
+            edges = "return [...document.querySelectorAll(arguments[0])].pop().getBoundingClientRect()"
+            column, end = (browser.driver.execute_script(edges, name) for name in (".column", ".end-tick"))
+            assert (end["left"] + end["right"]) / 2 == pytest.approx(column["right"], abs=2)
     finally:
         browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -7,8 +7,8 @@
 
 Every method on every data set that its authors' repository has settings for, r = 1, 2, 3, three splits at 70/30, bags
 drawn anew for each. Steps are of 16 bags at the published rate per bag, which on tables ends where steps of one bag do
-(docs/deep-methods.md) in a sixth of the time; FastMIPL's are of all bags, as published. A finished fit is appended to
-the file and not run again. Needs the raw data (MIPL_DATA).
+(docs/deep-methods.md) in a sixth of the time, and on images once did not (``deep_habits.py steps``); FastMIPL's are of
+all bags, as published. A finished fit is appended to the file and not run again. Needs the raw data (MIPL_DATA).
 """
 
 from __future__ import annotations

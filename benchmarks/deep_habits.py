@@ -26,8 +26,12 @@ from torch import Tensor
 
 import mipl
 from deep import scaled_by_all
+from mipl.dataset import MIPLDataset
 from mipl.deep import DEMIPL, ELIMIPL, ProMIPL
+from mipl.deep.base import DeepMIPL
 from mipl.deep.promipl import ProMIPLNetwork
+
+Problem = tuple[MIPLDataset, MIPLDataset]
 
 
 class MaskedNetwork(ProMIPLNetwork):
@@ -47,6 +51,18 @@ class MaskedProMIPL(ProMIPL):
         network = super()._network(*given)
         network.__class__ = MaskedNetwork
         return network
+
+
+def fit_once(store: FitStore, cell: tuple[str, str, str, int], model: DeepMIPL, problem: Problem) -> None:
+    """Append the accuracy of a model on a problem, unless it is there."""
+    train, test = problem
+    if not store.has(cell):
+        store.append(cell, {"accuracy": model.fit(train).score(test)})
+
+
+def mnist(split: int) -> Problem:
+    """Training and test bags of MNIST, r = 1, as `deep_published.py` takes them."""
+    return mipl.load("mnist", r=1, seed=split).split(train_size=0.7, seed=split)
 
 
 def scaling(store: FitStore) -> None:
@@ -69,12 +85,9 @@ def labels(store: FitStore) -> None:
         "no entropy term": ProMIPL(entropy_weight=0.0),
     }
     for split in range(5):
-        train, test = mipl.load("digits", r=1, seed=split).split(train_size=0.7, seed=split)
+        problem = mipl.load("digits", r=1, seed=split).split(train_size=0.7, seed=split)
         for habit, model in models.items():
-            cell = ("ProMIPL", "digits", habit, split)
-            if not store.has(cell):
-                accuracy = model.set_params(random_state=split).fit(train).score(test)
-                store.append(cell, {"accuracy": accuracy})
+            fit_once(store, ("ProMIPL", "digits", habit, split), model.set_params(random_state=split), problem)
 
 
 def attention(store: FitStore) -> None:
@@ -84,12 +97,10 @@ def attention(store: FitStore) -> None:
         "no attention term, one bag a step": {"entropy_weight": 0},
     }
     for split in range(3):
-        train, test = mipl.load("mnist", r=1, seed=split).split(train_size=0.7, seed=split)
+        problem = mnist(split)
         for habit, params in fits.items():
-            cell = ("DEMIPL", "mnist", habit, split)
-            if not store.has(cell):
-                model = DEMIPL.paper("mnist", 1, **params, random_state=split)
-                store.append(cell, {"accuracy": model.fit(train).score(test)})
+            model = DEMIPL.paper("mnist", 1, **params, random_state=split)
+            fit_once(store, ("DEMIPL", "mnist", habit, split), model, problem)
 
 
 def steps(store: FitStore) -> None:
@@ -98,11 +109,9 @@ def steps(store: FitStore) -> None:
         "one bag a step, seed 2": {"random_state": 2},
         "16 bags a step, seed 3": {"batch_size": 16, "random_state": 3},
     }
-    train, test = mipl.load("mnist", r=1, seed=2).split(train_size=0.7, seed=2)
+    problem = mnist(2)
     for habit, params in fits.items():
-        cell = ("ELIMIPL", "mnist", habit, 2)
-        if not store.has(cell):
-            store.append(cell, {"accuracy": ELIMIPL.paper("mnist", 1, **params).fit(train).score(test)})
+        fit_once(store, ("ELIMIPL", "mnist", habit, 2), ELIMIPL.paper("mnist", 1, **params), problem)
 
 
 HABITS = {"scaling": scaling, "labels": labels, "attention": attention, "steps": steps}

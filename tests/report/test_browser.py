@@ -330,7 +330,7 @@ def test_a_histogram_of_few_columns_fits_screens_of_any_width(browser, tmp_path)
             browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
             page = "return document.documentElement."
             needed, given = (browser.driver.execute_script(page + side) for side in ("scrollWidth", "clientWidth"))
-            assert needed <= given
+            assert needed <= given <= width
             edges = "return [...document.querySelectorAll(arguments[0])].pop().getBoundingClientRect()"
             column, end = (browser.driver.execute_script(edges, name) for name in (".column", ".end-tick"))
             assert (end["left"] + end["right"]) / 2 == pytest.approx(column["right"], abs=2)

@@ -5,7 +5,14 @@ from bench_results import BEST, SAME, WORSE, made, record
 
 from mipl.bench.analysis import Results, published
 from mipl.bench.output import render, status
-from mipl.bench.output.tables import accuracy_table, default_kind, scores_table, table_of, win_tie_loss_table
+from mipl.bench.output.tables import (
+    accuracy_table,
+    cost_table,
+    default_kind,
+    scores_table,
+    table_of,
+    win_tie_loss_table,
+)
 from mipl.bench.suite import MethodEntry, Suite, load_suite
 from mipl.errors import ParameterError
 
@@ -50,7 +57,16 @@ def test_missing_and_unequal_splits_are_handled_and_said():
         assert note in text
     counts = win_tie_loss_table(results)
     assert counts.rows[-1].entries[-1].value == (0, 2, 0)
-    assert "1 comparisons have fewer than three splits in common" in counts.notes[0]
+    assert counts.notes[0] == "Not counted, with fewer than three splits in common: 1."
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0.01234, "0.0123"), (64.83, "64.8"), (999.6, "1000"), (3452.4, "3452")]
+)
+def test_costs_have_three_digits_and_never_a_power_of_ten(seconds, shown):
+    chosen = made().suite
+    results = Results(chosen, [record(cell, 0.8, fit_seconds=seconds) for cell in chosen.cells().values()])
+    assert shown in render(cost_table(results), "text").split()
 
 
 def test_win_tie_loss_counts_are_by_r_and_in_total_with_groups_joined():

@@ -134,7 +134,7 @@ def win_tie_loss_table(results: Results) -> Table:
     untested = total[None]["untested"]
     notes = results.notes()
     if untested:
-        notes.insert(0, f"{untested} comparisons have fewer than three splits in common and are not counted.")
+        notes.insert(0, f"Not counted, with fewer than three splits in common: {untested}.")
     header = ["Against", *(f"r={r}" if r is not None else "In total" for r in columns)]
     return Table(
         caption=f"Win/tie/loss counts of {results.suite.reference} against the other methods "
@@ -338,4 +338,5 @@ def _cost(results: Results, method: MethodEntry, dataset: str, what: str) -> Ent
     measured = [(n, mean) for n, mean in seconds if not math.isnan(mean)]
     if not measured:
         return Entry(None)
-    return Entry(sum(n * mean for n, mean in measured) / sum(n for n, _ in measured), form=".3g")
+    mean_of_all = sum(n * mean for n, mean in measured) / sum(n for n, _ in measured)
+    return Entry(mean_of_all, form=".3g" if mean_of_all < 999.5 else ".0f")  # no 3.45e+03

@@ -87,6 +87,19 @@ def test_the_papers_own_counts_stand_beside_ours():
     assert "published" not in win_tie_loss_table(Results(suite.select(reference=six[0]), [])).header
 
 
+def test_the_total_beside_the_papers_leaves_out_methods_that_the_paper_does_not_have():
+    suite = load_suite("paper-mil").select(splits=3)
+    results = Results(suite, [record(cell, 0.8) for cell in suite.cells().values()])
+    rows = {str(row.entries[0].value): [e.value for e in row.entries[1:]] for row in win_tie_loss_table(results).rows}
+    paper = ["VWSGP", "VGPMIL", "LM-VGPMIL", "MIVAE"]
+    assert list(rows)[:6] == [*paper, "In total", "Without published counts"]
+    assert rows["In total"] == [(0, 20, 0), (19, 1, 0)]
+    assert rows["VWSGP (any candidate)"] == rows["BagGP"] == [(0, 5, 0), ""]
+    lines = render(win_tie_loss_table(results), "text").splitlines()
+    total = next(i for i, line in enumerate(lines) if line.startswith("In total"))
+    assert set(lines[total - 1]) == set(lines[total + 1]) == {"-"}
+
+
 def test_published_figures_stand_below_ours_where_the_protocol_is_the_same(monkeypatch):
     monkeypatch.setitem(published(0.5), ("PL-kNN", "Mean", "digits", 1), published(0.5)["PL-kNN", "Mean", "mnist", 1])
     rows = accuracy_table(made(), with_published=True).rows

@@ -133,8 +133,9 @@ def _text(table: Table) -> str:
         if row.is_heading:
             lines += [*([rule] if i > 0 else []), cells[0].center(len(rule)).rstrip(), rule]
             continue
-        # A line above the last row sets a total apart; where every row has one, none is a total.
-        if row.rule and 0 < i == len(table.rows) - 1 and not table.rows[i - 1].rule:
+        # A line above the last row of a part sets a total apart; where every row has one, none is a total.
+        is_last = i + 1 == len(table.rows) or table.rows[i + 1].is_heading
+        if row.rule and i > 0 and is_last and not table.rows[i - 1].rule:
             lines.append(rule)
         lines.append(line(cells))
     return "\n".join([*lines, "", *_remarks(table, f"*: the best {table.best}.")]).rstrip() + "\n"

@@ -116,22 +116,33 @@ def scores_table(results: Results) -> Table:
 
 
 def win_tie_loss_table(results: Results) -> Table:
-    """Win/tie/loss counts of the reference against each method, by r and in total, as Table 3."""
+    """Win/tie/loss counts of the reference against each method, by r and in total, as Table 3.
+
+    Where there are published counts, the total is that of the methods that have them, and the others stand below it.
+    """
     compared = results.win_tie_loss()
     # A method that has not been run has no counts; where none has, all are listed.
     counts = {m: by_r for m, by_r in compared.items() if any(c.total() for c in by_r.values())} or compared
     all_r = [r for r in _all_r(results) if r is not None]
     columns: list[int | None] = [*(all_r if len(all_r) > 1 else []), None]
-    total = {r: sum((by_r.get(r, Counter()) for by_r in counts.values()), Counter()) for r in columns}
     theirs = _published_counts(results)
+    summed = [label for label in counts if label in theirs] if theirs else list(counts)
+    beside = [label for label in counts if label not in summed]
+
+    def row(label: str) -> Row:
+        ours = [_counts(counts[label].get(r, Counter())) for r in columns]
+        published = [_counts(theirs[label]) if label in theirs else Entry("")] if theirs else []
+        return Row([Entry(label), *ours, *published])
+
+    total = {r: sum((counts[label].get(r, Counter()) for label in summed), Counter()) for r in columns}
+    totals = [_counts(total[r], bold=r is None) for r in columns]
+    published = [_counts(sum((theirs[label] for label in summed), Counter()))] if theirs else []
     rows = [
-        Row([Entry(label), *(_counts(by_r.get(r, Counter())) for r in columns), *map(_counts, theirs.get(label, []))])
-        for label, by_r in counts.items()
+        *map(row, summed),
+        Row([Entry("In total"), *totals, *published], rule=True),
+        *([Row([Entry("Without published counts")], rule=True), *map(row, beside)] if beside else []),
     ]
-    in_total = [sum((counted for (counted,) in theirs.values()), Counter())] if theirs else []
-    ours = (_counts(total[r], bold=r is None) for r in columns)
-    rows.append(Row([Entry("In total"), *ours, *map(_counts, in_total)], rule=True))
-    untested = total[None]["untested"]
+    untested = sum(by_r.get(None, Counter())["untested"] for by_r in counts.values())
     notes = results.notes()
     if untested:
         notes.insert(0, f"Not counted, with fewer than three splits in common: {untested}.")
@@ -301,18 +312,18 @@ def _published_only(results: Results, all_r: list[int | None]) -> list[Row]:
     return [Row([Entry("Published only")], rule=True), *rows] if rows else []
 
 
-def _published_counts(results: Results) -> dict[str, list[Counter[str]]]:
-    """For each label the published counts against it, on this suite's data sets and r; empty where there are none."""
+def _published_counts(results: Results) -> dict[str, Counter[str]]:
+    """The published counts against each label that has any, on this suite's data sets and r."""
     reference = next(m for m in results.suite.methods if m.name == results.suite.reference)
     if reference.method != "MIPLGP":  # the only one whose tests are published
         return {}
-    found: dict[str, list[Counter[str]]] = {}
+    found: dict[str, Counter[str]] = {}
     for m in results.suite.methods:
         if m.name != reference.name:
             figures = (_published(results, m, dataset, r) for dataset, r in results.problems)
             verdicts = [figure.outcome for figure in figures if figure is not None and figure.outcome]
-            found.setdefault(m.label, [Counter()])[0].update(verdicts)
-    return found if any(counted for (counted,) in found.values()) else {}
+            found.setdefault(m.label, Counter()).update(verdicts)
+    return {label: counted for label, counted in found.items() if counted}
 
 
 def _counts(counts: Counter[str], bold: bool = False) -> Entry:

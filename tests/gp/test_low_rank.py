@@ -128,12 +128,18 @@ def test_a_kernel_without_the_closed_form_is_refused_with_its_remedy() -> None:
         LowRankEngine(torch.zeros(4, 2), kernel, 2, **options)
 
 
-def test_auto_takes_low_rank_for_many_distinct_instances_per_landmark_and_the_matern_kernel() -> None:
+def test_auto_takes_the_engine_for_the_number_of_distinct_instances_the_kernel_and_the_weights() -> None:
     own = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())
-    matern, X = scaled_matern(2.5, 1.0, 1.0), np.arange(20_001.0)[:, None]
-    assert choose_engine(X[:1000], 100, matern) == "exact"
-    assert choose_engine(X[:1001], 100, matern) == "low-rank"
-    assert choose_engine(X[:1001], 100, own) == "exact"
-    assert choose_engine(X[:20_000], 1000, matern) == "exact"
-    assert choose_engine(X[:20_001], 1000, matern) == "low-rank"
-    assert choose_engine(np.tile(X[:1000], (5, 1)), 100, matern) == "exact"
+    matern, X = scaled_matern(2.5, 1.0, 1.0), np.arange(50_001.0)[:, None]
+
+    def taken(X: Any, n_landmarks: int, kernel: Any = matern) -> tuple[str, str]:
+        return tuple(choose_engine(X, n_landmarks, kernel, subset=subset) for subset in (True, False))  # type: ignore[return-value]
+
+    assert taken(X[:1000], 100) == ("exact", "exact")
+    assert taken(X[:1001], 100) == ("subset", "low-rank")
+    assert taken(X[:1001], 100, own) == ("exact", "exact")
+    assert taken(X[:20_000], 1000) == ("exact", "exact")
+    assert taken(X[:20_001], 1000) == ("subset", "low-rank")
+    assert taken(X[:50_000], 500) == ("subset", "low-rank")
+    assert taken(X, 500) == ("low-rank", "low-rank")
+    assert taken(np.tile(X[:1000], (5, 1)), 100) == ("exact", "exact")

@@ -95,8 +95,13 @@ def test_half_as_many_landmarks_as_instances_answer_like_the_exact_engine(digits
 def test_auto_says_what_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
     bags, candidates, _ = small_problem()
     few = (bags.n_instances - 1) // 10
-    for n_landmarks, expected in ((few, "low-rank"), (few + 1, "exact")):
-        params: dict[str, Any] = {"n_landmarks": n_landmarks, "max_iter": 2}
+    for n_landmarks, disambiguation, expected in (
+        (few, "released", "subset"),
+        (few, "uniform", "subset"),
+        (few, "bag", "low-rank"),
+        (few + 1, "bag", "exact"),
+    ):
+        params: dict[str, Any] = {"n_landmarks": n_landmarks, "disambiguation": disambiguation, "max_iter": 2}
         model = MIPLGP(engine="auto", verbose=True, **params).fit(bags, candidates)
         assert model.engine_ == expected
         assert f"the {expected} engine" in capsys.readouterr().err

@@ -104,7 +104,10 @@ def test_a_fit_on_a_cluster_is_the_fit_in_memory(cluster: Any, tmp_path: Path) -
     assert_same_bits(found, model(disambiguation="softmax").fit(ds))
     assert pickle.loads(pickle.dumps(found)).predict(ds).tolist() == found.predict(ds).tolist()
     weight = np.tile([1.0, 2.0], 20)
-    there, here = (model().fit(ds, sample_weight=weight, client=client) for client in (cluster.client, None))
+    there, here = (
+        model(engine=engine).fit(ds, sample_weight=weight, client=client)
+        for engine, client in (("auto", cluster.client), ("low-rank", None))
+    )
     assert_same_bits(there, here)
     np.testing.assert_array_equal(there.weights_, here.weights_)
 

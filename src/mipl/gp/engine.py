@@ -18,11 +18,14 @@ from mipl.gp.repeats import find_repeats
 
 __all__ = ["Engine", "choose_engine", "exact_engine"]
 
-# Steps of the two engines cost about as much as each other at n = M^2 / 50 instances (n^2 against n M^2), extrapolated
-# from three data sets with 500 and 1,000 landmarks (benchmarks/miplgp_low_rank.py). A landmark should also stand for
-# many instances.
+# Steps of the exact and the low-rank engine cost about as much as each other at n = M^2 / 50 instances (n^2 against
+# n M^2), extrapolated from three data sets with 500 and 1,000 landmarks (benchmarks/miplgp_low_rank.py). A landmark
+# should also stand for many instances.
 AUTO_ROWS_PER_LANDMARK = 10
 AUTO_BREAK_EVEN = 1 / 50
+# Up to so many distinct instances products with all of them, a dozen per solve, take minutes at most. Learning from a
+# subset keeps the accuracy of the exact engine, which landmarks do not (benchmarks/paper_rules.py).
+AUTO_SUBSET_ROWS = 50_000
 # Distinct instances per rank of a preconditioner, and the bounds of its rank: a product with K grows with n^2, what it
 # takes to have and to use a factor with n, so that many instances are worth a factor that saves more products.
 AUTO_ROWS_PER_RANK = 80
@@ -58,20 +61,25 @@ class Engine(Protocol):
         ...
 
 
-def choose_engine(X: NDArray[np.floating], n_landmarks: int, kernel: Kernel) -> Literal["exact", "low-rank"]:
-    """What `engine="auto"` means: low rank where it is faster and possible.
+def choose_engine(
+    X: NDArray[np.floating], n_landmarks: int, kernel: Kernel, *, subset: bool
+) -> Literal["exact", "subset", "low-rank"]:
+    """What `engine="auto"` means: exact for few instances X, a subset to learn from for more, landmarks for many.
 
-    That is for n > max(10 M, M^2 / 50) distinct instances X, M = `n_landmarks`, and a scaled isotropic Matérn kernel.
+    Few are n <= max(10 M, M^2 / 50) distinct instances, M = `n_landmarks`, and many are n > 50,000. Without
+    `subset`, for weights that come from the posterior of every instance, more are many. A kernel other than the scaled
+    isotropic Matérn has the exact engine alone.
 
     >>> from mipl.gp.kernels import scaled_matern
-    >>> X = np.arange(9000.0)[:, None]
-    >>> [choose_engine(X[:n], 500, scaled_matern(2.5, 1.0, 1.0)) for n in (1000, 9000)]
-    ['exact', 'low-rank']
+    >>> X = np.arange(60_000.0)[:, None]
+    >>> [choose_engine(X[:n], 500, scaled_matern(2.5, 1.0, 1.0), subset=True) for n in (1000, 9000, 60_000)]
+    ['exact', 'subset', 'low-rank']
     """
     repeats = find_repeats(X)
     n = len(X) if repeats is None else len(repeats.first)
-    least = max(AUTO_ROWS_PER_LANDMARK * n_landmarks, AUTO_BREAK_EVEN * n_landmarks**2)
-    return "low-rank" if n > least and is_scaled_matern(kernel) else "exact"
+    if n <= max(AUTO_ROWS_PER_LANDMARK * n_landmarks, AUTO_BREAK_EVEN * n_landmarks**2) or not is_scaled_matern(kernel):
+        return "exact"
+    return "subset" if subset and n <= AUTO_SUBSET_ROWS else "low-rank"
 
 
 def exact_engine(

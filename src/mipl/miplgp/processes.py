@@ -80,13 +80,14 @@ def start_kernel(settings: Settings, X: Tensor, seed: int, weights: Tensor | Non
     return scaled_matern(settings.nu, _start_lengthscale(settings, X, seed, weights), settings.outputscale)
 
 
-def engine_for(settings: Settings, X: NDArray[np.floating]) -> str:
+def engine_for(settings: Settings, X: NDArray[np.floating], *, on_cluster: bool = False) -> str:
     """The engine, "exact", "subset" or "low-rank", for instances (n, d): what "auto" means, or the one asked for."""
     if settings.engine != "auto":
         return settings.engine
     # Only the kernel's form matters here.
     kernel = settings.kernel if settings.kernel is not None else scaled_matern(settings.nu, 1.0, 1.0)
-    name = choose_engine(X, settings.n_landmarks, kernel)
+    subset = not DISAMBIGUATIONS[settings.disambiguation].reads_posterior
+    name = "low-rank" if on_cluster else choose_engine(X, settings.n_landmarks, kernel, subset=subset)
     if settings.verbose:
         print(f"{settings.name}: the {name} engine for {len(X):,} instances", file=sys.stderr)
     return name
@@ -96,7 +97,7 @@ def augmented(settings: Settings, candidates: NDArray[np.bool_]) -> NDArray[np.b
     """The candidates (m, C), after a look at whether the parameters go together."""
     if settings.disambiguation == "bag" and not settings.augment:
         raise ParameterError('disambiguation="bag" needs the negative class; pass augment=True')
-    if settings.engine == "subset" and settings.disambiguation in ("softmax", "bag"):
+    if settings.engine == "subset" and DISAMBIGUATIONS[settings.disambiguation].reads_posterior:
         raise ParameterError(f'engine="subset" has no posterior for {settings.disambiguation!r}; use engine="exact"')
     return augment_candidates(candidates) if settings.augment else candidates
 

@@ -7,7 +7,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from mipl.bench.analysis import Results
 from mipl.bench.output import draw
-from mipl.bench.output.accuracy_figures import draw_against_time
+from mipl.bench.output.accuracy_figures import draw_against_prior, draw_against_time
 from mipl.bench.output.figures import KINDS
 from mipl.bench.output.overview_figure import draw_overview
 from mipl.bench.suite import Suite
@@ -34,13 +34,14 @@ def test_accuracy_against_time_compares_methods_at_the_same_r():
     assert heights[1] == pytest.approx([0.8, 0.8, 0.685])
 
 
-def test_the_prior_figure_has_a_line_for_each_alpha_eps(tmp_path):
+def test_the_prior_figure_has_a_line_for_each_alpha_eps_and_each_other_method(tmp_path):
     methods = [{"method": "PL-kNN", "label": str(a), "params": {"alpha_eps": a}} for a in (1e-4, 1e-3, 1e-2)]
+    methods.append({"method": "BagGP"})
     chosen = Suite(methods=methods, datasets=["digits"], r=[1, 2, 3], splits=2)
     rng = np.random.default_rng(0)
-    draw(Results(chosen, [record(c, rng.random()) for c in chosen.cells().values()]), "prior", [tmp_path / "p.svg"])
-    svg = (tmp_path / "p.svg").read_text()
-    assert svg.count('id="line2d_') > 0
+    results = Results(chosen, [record(c, rng.random()) for c in chosen.cells().values()])
+    lines = {line.get_label() for line in draw_against_prior(results).axes[0].lines}
+    assert {"αε = 10⁻⁴", "αε = 10⁻³", "αε = 10⁻²", "BagGP"} <= lines
     with pytest.raises(DataError, match="no method of the suite sets alpha_eps"):
         draw(made(), "prior", [tmp_path / "p.svg"])
 

@@ -33,11 +33,12 @@ def draw_against_r(results: Results) -> Figure:
 
 
 def draw_against_prior(results: Results) -> Figure:
-    """Accuracy against r, one line for each Dirichlet prior: the paper's figure."""
-    labels = {m.name: _prior_label(m.params["alpha_eps"]) for m in results.suite.methods if "alpha_eps" in m.params}
-    if not labels:
+    """Accuracy against r, one line for each Dirichlet prior, as in the paper's figure, and for each other method."""
+    priors = {m.name: m.params["alpha_eps"] for m in results.suite.methods if "alpha_eps" in m.params}
+    if not priors:
         raise DataError("no method of the suite sets alpha_eps; the suite paper-prior does")
-    return _curves(results, labels)
+    names = [m.name for m in results.suite.methods]
+    return _curves(results, {name: _prior_label(priors[name]) if name in priors else name for name in names})
 
 
 def _curves(results: Results, labels: dict[str, str]) -> Figure:

@@ -85,12 +85,11 @@ class MIPLGP(ClusterClassifier):
         How latent values are drawn in prediction, see above.
     engine : {"exact", "subset", "low-rank", "auto"}, default="exact"
         Whether the processes have the kernel itself, at a cost that grows with n^2, or its Nyström approximation by
-        landmarks, at a cost that grows with n, which needs the default kernel. "subset" learns from some instances, for
-        "released" and "uniform" weights; then its posterior means are those of the kernel itself and all instances,
-        and its variances those of landmarks. "auto" takes "exact" up to 10 M or M^2 / 50 distinct training instances,
-        M = `n_landmarks`, "subset" up to 50,000, and "low-rank" above, for a scan, on a cluster, and instead of
-        "subset" where the weights come from posteriors; "exact" with a kernel of your own. `engine_` says what was
-        taken. Only "low-rank" learns from a `mipl.Scan` or on a cluster.
+        landmarks, at a cost that grows with n, which needs the default kernel and alone learns from a `mipl.Scan` or on
+        a cluster. "subset" learns from some instances, for "released" and "uniform" weights; its posterior means are
+        those of the kernel itself and all instances, its variances those of landmarks. "auto" takes "exact" up to 10 M
+        or M^2 / 50 distinct instances, M = `n_landmarks`, and with a kernel of your own, "subset" up to 50,000, and
+        "low-rank" otherwise. `engine_` says what was taken.
     n_landmarks : int, default=500
         Landmarks of the low-rank engine, and of the variances of "subset", found by k-means; fewer where there are
         fewer distinct instances.
@@ -322,8 +321,7 @@ class MIPLGP(ClusterClassifier):
 
     def _fit_bags(self, bags: Bags, candidates: NDArray[np.bool_], sample_weight: NDArray[np.float64] | None) -> None:
         mask = augmented(self, candidates)
-        engine = engine_for(self, bags.instances, on_cluster=self._client is not None)
-        if engine == "low-rank":
+        if (engine := engine_for(self, bags.instances, on_cluster=self._client is not None)) == "low-rank":
             self._fit_in_blocks(InMemory(bags), mask, sample_weight, keep_rows=True)
             return
         if self._client is not None:

@@ -66,9 +66,9 @@ def choose_engine(
 ) -> Literal["exact", "subset", "low-rank"]:
     """What `engine="auto"` means: exact for few instances X, a subset to learn from for more, landmarks for many.
 
-    Few are n <= max(10 M, M^2 / 50) distinct instances, M = `n_landmarks`, and many are n > 50,000. Without
-    `subset`, for weights that come from the posterior of every instance, more are many. A kernel other than the scaled
-    isotropic Matérn has the exact engine alone.
+    Few are n <= max(10 M, M^2 / 50) distinct instances, M = `n_landmarks`, and many are n > 50,000. `subset` says
+    whether the subset engine can be taken, which has no posterior of every instance while it learns; where it cannot,
+    landmarks take its place. A kernel other than the scaled isotropic Matérn has the exact engine alone.
 
     >>> from mipl.gp.kernels import scaled_matern
     >>> X = np.arange(60_000.0)[:, None]

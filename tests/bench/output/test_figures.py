@@ -42,6 +42,8 @@ def test_the_prior_figure_has_a_line_for_each_alpha_eps_and_each_other_method(tm
     results = Results(chosen, [record(c, rng.random()) for c in chosen.cells().values()])
     lines = {line.get_label() for line in draw_against_prior(results).axes[0].lines}
     assert {"αε = 10⁻⁴", "αε = 10⁻³", "αε = 10⁻²", "BagGP"} <= lines
+    draw(results, "prior", [tmp_path / "p.svg"])
+    assert (tmp_path / "p.svg").read_text().count('id="line2d_') > 0
     with pytest.raises(DataError, match="no method of the suite sets alpha_eps"):
         draw(made(), "prior", [tmp_path / "p.svg"])
 

@@ -129,19 +129,19 @@ def win_tie_loss_table(results: Results) -> Table:
     summed = [label for label in counts if label in theirs] if theirs else list(counts)
     beside = [label for label in counts if label not in summed]
 
-    def row(label: str) -> Row:
-        ours = [_counts(counts[label].get(r, Counter())) for r in columns]
-        published = [_counts(theirs[label]) if label in theirs else Entry("")] if theirs else []
-        return Row([Entry(label), *ours, *published])
+    def row(
+        label: str, by_r: dict[int | None, Counter[str]], published_counts: Counter[str] | None, *, total: bool = False
+    ) -> Row:
+        ours = [_counts(by_r.get(r, Counter()), bold=total and r is None) for r in columns]
+        last = [Entry("") if published_counts is None else _counts(published_counts)] if theirs else []
+        return Row([Entry(label), *ours, *last], rule=total)
 
+    rows = [row(label, counts[label], theirs.get(label)) for label in summed]
     total = {r: sum((counts[label].get(r, Counter()) for label in summed), Counter()) for r in columns}
-    totals = [_counts(total[r], bold=r is None) for r in columns]
-    published = [_counts(sum((theirs[label] for label in summed), Counter()))] if theirs else []
-    rows = [
-        *map(row, summed),
-        Row([Entry("In total"), *totals, *published], rule=True),
-        *([Row([Entry("Without published counts")], rule=True), *map(row, beside)] if beside else []),
-    ]
+    rows.append(row("In total", total, sum((theirs.get(label, Counter()) for label in summed), Counter()), total=True))
+    if beside:
+        rows.append(Row([Entry("Without published counts")], rule=True))
+        rows += [row(label, counts[label], None) for label in beside]
     untested = sum(by_r.get(None, Counter())["untested"] for by_r in counts.values())
     notes = results.notes()
     if untested:

@@ -85,7 +85,8 @@ def load(
         export of Label Studio (.json); `bag` and `candidates` then name its columns too. For a folder of images None
         takes the only .csv, .tsv or .xlsx in the folder.
     patch : int, default=32
-        For a folder or column of images, height and width of the patches that each image is cut into.
+        For a folder or column of images, height and width of the patches that each image is cut into. They cover it:
+        where they do not divide it, the last ones overlap those before.
     size : int, default=None
         For a folder or column of images, height and width to which they are resized first; None leaves them as they
         are.

@@ -14,6 +14,7 @@ from PIL import Image
 
 import mipl
 from mipl.errors import DataError
+from mipl.loading import load_with_ids
 
 
 def save(path: Path, pixels: np.ndarray) -> None:
@@ -32,19 +33,31 @@ def photos(folder: Path, shape: tuple[int, ...], n: int = 4) -> list[np.ndarray]
     return pictures
 
 
-@given(down=st.integers(1, 3), across=st.integers(1, 3), patch=st.integers(1, 6), colour=st.booleans())
+@given(
+    down=st.integers(1, 3),
+    across=st.integers(1, 3),
+    rest=st.integers(0, 5),
+    patch=st.integers(1, 6),
+    colour=st.booleans(),
+)
 @same_folder
-def test_patches_put_together_are_the_image(tmp_path: Path, down, across, patch, colour):
-    folder = tmp_path / f"{down}{across}{patch}{colour}"
-    rest = (3,) if colour else ()
-    pictures = photos(folder, (down * patch + patch // 2, across * patch, *rest))
-    ds = mipl.load(folder, patch=patch)
-    assert ds.bags.instance_shape == (patch, patch, *rest)
-    assert ds.bags.sizes.tolist() == [down * across] * 4
+def test_patches_put_together_are_the_image(tmp_path: Path, down, across, rest, patch, colour):
+    rest %= patch  # pixels beyond whole patches, which the last ones overlap to cover
+    folder = tmp_path / f"{down}{across}{rest}{patch}{colour}"
+    channels = (3,) if colour else ()
+    height, width = down * patch + rest, across * patch
+    pictures = photos(folder, (height, width, *channels))
+    loaded = load_with_ids(folder, images={"patch": patch})
+    ds = loaded.dataset
+    assert ds.bags.instance_shape == (patch, patch, *channels)
+    assert ds.bags.sizes.tolist() == [(down + (rest > 0)) * across] * 4
+    places = [tuple(map(int, name[1:].split("x"))) for name in loaded.instance_ids[: ds.bags.sizes[0]]]
+    assert [y for y, x in places if x == 0][:down] == list(range(0, down * patch, patch))
     for bag, pixels in zip(ds.bags, pictures, strict=True):
-        tiles = bag.reshape(down, across, patch, patch, *rest)
-        whole = np.concatenate([np.concatenate(list(row), axis=1) for row in tiles])
-        np.testing.assert_allclose(whole, pixels[: down * patch] / 255, atol=1e-6)
+        whole = np.full(pixels.shape, np.nan)
+        for tile, (y, x) in zip(bag.reshape(-1, patch, patch, *channels), places, strict=True):
+            whole[y : y + patch, x : x + patch] = tile
+        np.testing.assert_allclose(whole, pixels / 255, atol=1e-6)
 
 
 def test_candidates_and_labels_come_from_the_table_in_the_folder(tmp_path: Path):

@@ -47,7 +47,8 @@ def read(
     table : Path, default=None
         The table of candidates; None takes the only table in the folder, where there is one.
     patch : int, default=32
-        Height and width in pixels of the patches that an image is cut into; what is left at the edges is cut off.
+        Height and width in pixels of the patches that an image is cut into; the last ones overlap where they do not
+        divide it.
     size : int, default=None
         Height and width to which images are resized first; None leaves them as they are.
     """

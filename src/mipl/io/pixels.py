@@ -54,18 +54,21 @@ def coloured(pixels: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def patches(where: str, pixels: NDArray[np.float32], patch: int | None) -> tuple[NDArray[np.float32], list[str]]:
-    """All patches (n, p, p[, 3]) of an image row by row, and where each one is: ``y0x32``; p is 32 for None."""
+    """All patches (n, p, p[, 3]) of an image row by row, and where each one is: ``y0x32``; p is 32 for None.
+
+    They cover the whole image: where its height or width is no multiple of p, the last ones overlap those before.
+    """
     patch = patch or _PATCH
-    down, across = pixels.shape[0] // patch, pixels.shape[1] // patch
-    if not down or not across:
+    height, width = pixels.shape[:2]
+    if min(height, width) < patch:
         raise DataError(
             f"{where} has {pixels_of(pixels.shape)} pixels, which is less than one patch of {patch}; "
             f"pass a smaller patch=N (--patch N) or resize with size=N (--size N)"
         )
-    rest = pixels.shape[2:]
-    cut = pixels[: down * patch, : across * patch].reshape(down, patch, across, patch, *rest).swapaxes(1, 2)
-    names = [f"y{i * patch}x{j * patch}" for i in range(down) for j in range(across)]
-    return cut.reshape(down * across, patch, patch, *rest), names
+    down, across = ([*range(0, side - patch, patch), side - patch] for side in (height, width))
+    corners = [(y, x) for y in down for x in across]
+    cut = np.stack([pixels[y : y + patch, x : x + patch] for y, x in corners])
+    return cut, [f"y{y}x{x}" for y, x in corners]
 
 
 def pixels_of(shape: tuple[int, ...]) -> str:

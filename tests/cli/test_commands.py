@@ -117,6 +117,21 @@ def test_every_option_has_words_and_tells_its_default(name):
 
 
 @pytest.mark.parametrize("name", ALL)
+def test_an_option_of_one_value_that_is_given_twice_is_refused(name):
+    for parameter in ALL[name].params:
+        if parameter.param_type_name == "option" and not parameter.is_flag and not parameter.multiple:
+            with pytest.raises(Exception, match=f"{parameter.opts[0]}.* is given 2 times"):
+                ALL[name].make_context(name, [parameter.opts[0], "1", parameter.opts[-1], "2"])
+
+
+def test_options_of_several_values_and_flags_may_be_repeated(run):
+    ALL["check"].make_context("check", ["d.csv", "--ignore", "a", "--ignore", "b", "--json", "--json"])
+    told = run("check", "d.csv", "--candidates", "a", "--candidates", "b", code=2)
+    assert "--candidates is given 2 times" in told.stderr
+    assert "--verify is given 2 times" in run("check", "d.csv", "--verify", "--no-verify", code=2).stderr
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_json_is_one_document_on_standard_output_and_nothing_else(run, folder, name):
     done = run(*name.split(), *WORDS[name], "--json")
     assert json.loads(done.stdout) is not None

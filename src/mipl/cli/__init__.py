@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from mipl import __version__
 from mipl.cli import bench, check, data, demo, explain, fit, info, methods, predict, resolve
+from mipl.cli.once import App
 from mipl.cli.output import say, say_error
 from mipl.errors import MIPLError
 from mipl.stopping import exit_code, stoppable
@@ -39,7 +40,7 @@ def _lines(*lines: str) -> str:
     return "\n\n".join(lines)
 
 
-app = typer.Typer(
+app = App(
     name="mipl",
     cls=_Stoppable,
     help="Learn from bags of instances with ambiguous labels.",

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mipl.cli.once import App
 from mipl.cli.output import JsonOption, QuietOption, print_json, print_lines, say
 from mipl.stopping import exit_code
 
 if TYPE_CHECKING:
     from mipl.bench import Suite
 
-app = typer.Typer(
+app = App(
     help="Compare methods: resumable, parallel, with the paper's tables and figures.",
     no_args_is_help=True,
     epilog="Example: mipl bench run quick, then mipl bench table quick",

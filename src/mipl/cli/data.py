@@ -9,11 +9,12 @@ import typer
 
 from mipl.cli.assignments import parse_assignments
 from mipl.cli.files import FilesArgument, Reading, reads_files
+from mipl.cli.once import App
 from mipl.cli.output import SUMMARY_COLUMNS, JsonOption, QuietOption, print_json, print_table, say, working
 
 __all__ = ["app"]
 
-app = typer.Typer(help="List, build, draw and describe data sets.", no_args_is_help=True)
+app = App(help="List, build, draw and describe data sets.", no_args_is_help=True)
 
 OptionOption = Annotated[
     list[str] | None,

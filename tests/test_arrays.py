@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -70,6 +72,25 @@ def test_frames_as_bags_name_the_features_and_are_matched_by_name():
     assert as_bags(pd.Series(DENSE)) == EXPECTED
 
 
+def test_frames_of_many_kinds_of_numbers_are_read_column_by_column():
+    kinds = {
+        "whole": [1, 2, 3],
+        "single": np.array([0.5, 1.5, 2.5], np.float32),
+        "flag": [True, False, True],
+        "nullable": pd.array([4, 5, 6], dtype="Int64"),
+        "exact": [Decimal("0.25"), 7, 8.5],
+        "grade": pd.Categorical([3, 1, 3]),
+    }
+    frame = pd.DataFrame(kinds)
+    bags = as_bags([frame, frame[list(kinds)[::-1]]])
+    assert bags.feature_names == tuple(kinds)
+    expected = np.stack([np.array(list(values), dtype=float) for values in kinds.values()], axis=1)
+    assert np.array_equal(bags[0], expected.astype(np.float32))
+    assert np.array_equal(bags[1], bags[0])
+    with pytest.raises(DataError, match="the column 'a' 2 times"):
+        as_bags([pd.DataFrame([[1.0, 2.0]], columns=["a", "a"])])
+
+
 IDS = ["x", "y", "z"]
 
 
@@ -92,6 +113,11 @@ IDS = ["x", "y", "z"]
         (
             [pd.DataFrame({"a": [1.0]}), pd.DataFrame({"a": ["?"]}), pd.DataFrame({"a": [1.0]})],
             r"bag 'y': column 'a' is not numeric",
+        ),
+        # NumPy, as Python, takes the text '1_2' for 12.
+        (
+            [pd.DataFrame({"a": [1.0]}), pd.DataFrame({"a": ["1_2"]}), pd.DataFrame({"a": [1.0]})],
+            r"bag 'y': column 'a' is not numeric .*'1_2' is text",
         ),
     ],
     ids=lambda value: None if isinstance(value, list) else value[:30],

@@ -12,7 +12,7 @@ from mipl.arrays import as_array, as_pandas, is_table
 from mipl.candidates import bag_name
 from mipl.errors import DataError, ParameterError
 from mipl.instances import as_bag
-from mipl.rows import frame_features
+from mipl.rows import check_columns, frame_features
 
 __all__ = ["Channels", "StackedBags", "channels_last", "stack_bags"]
 
@@ -109,22 +109,23 @@ def _from_frames(
     frames: Sequence[Any], bag_ids: Sequence[Any] | NDArray[Any] | None
 ) -> tuple[list[str], list[NDArray[np.float32]]]:
     """The feature names and the values (n_i, d) of bags that are frames; columns are matched by name."""
-    wanted: list[Any] = []
+    wanted: Any = None
     arrays = []
     for i, table in enumerate(frames):
         who = bag_name(i, bag_ids)
         if not is_table(table):
             raise DataError(f"{who} is a {type(table).__name__}, others are frames; pass frames only, or arrays only")
         frame = as_pandas(table)
-        columns = list(frame.columns)
-        wanted = wanted or columns
-        other = set(columns) ^ set(wanted)
-        if other:
+        wanted = frame.columns if wanted is None else wanted
+        if not frame.columns.equals(wanted) and (other := set(frame.columns) ^ set(wanted)):
             raise DataError(
                 f"{who} and {bag_name(0, bag_ids)} have different columns: {min(map(str, other))!r} is in one only"
             )
         try:
-            arrays.append(frame_features(frame, wanted))
+            if not frame.columns.equals(wanted):
+                check_columns(frame, wanted)
+                frame = frame[list(wanted)]
+            arrays.append(frame_features(frame))
         except DataError as error:
             raise DataError(f"{who}: {error}") from error
     return [str(name) for name in wanted], arrays

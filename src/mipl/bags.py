@@ -189,9 +189,9 @@ class Bags(Segments):
             The feature columns; None takes all columns but `bag`.
         """
         frame = as_pandas(frame)
-        check_columns(frame, [bag])
         names = [c for c in frame.columns if c != bag] if features is None else list(features)
-        return cls.from_flat(frame_features(frame, names), frame[bag].to_numpy(), feature_names=list(map(str, names)))
+        check_columns(frame, [bag, *names])
+        return cls.from_flat(frame_features(frame[names]), frame[bag].to_numpy(), feature_names=list(map(str, names)))
 
     def to_frame(self, bag_ids: Sequence[Any] | NDArray[Any] | None = None) -> pd.DataFrame:
         """One row per instance as a pandas frame: the column ``bag_id`` and one per feature; `from_frame` reads it.

@@ -166,7 +166,8 @@ class MIPLDataset:
             label = "label"
         if features is None:
             features = [c for c in frame.columns if c not in (bag, candidates, label)]
-        flat = frame_features(frame, features)
+        check_columns(frame, features)
+        flat = frame_features(frame[list(features)])
         order, offsets, ids = group_rows(frame[bag].to_numpy(), len(flat))
         rows = np.arange(len(flat)) if order is None else order
         sets = one_per_bag(frame[candidates], rows, offsets, ids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -61,30 +62,42 @@ def group_rows(bag_ids: ArrayLike, n_rows: int) -> tuple[NDArray[np.int64] | Non
 
 def check_columns(frame: Any, names: Sequence[Any]) -> None:
     """Refuse names that are not exactly one column of the frame."""
-    columns = list(frame.columns)
+    counts = Counter(frame.columns)
     for name in names:
-        if name not in columns:
-            raise DataError(f"the frame has no column {name!r}; its columns are {columns}")
-        if columns.count(name) > 1:
-            raise DataError(f"the frame has the column {name!r} {columns.count(name)} times; rename or drop one")
+        if name not in counts:
+            raise DataError(f"the frame has no column {name!r}; its columns are {list(counts)}")
+        if counts[name] > 1:
+            raise DataError(f"the frame has the column {name!r} {counts[name]} times; rename or drop one")
 
 
-def frame_features(frame: Any, names: Sequence[Any]) -> NDArray[np.float32]:
-    """Read the feature columns (n, d); the error names the column and row that is not a number."""
-    if not names:
+def frame_features(frame: Any) -> NDArray[np.float32]:
+    """The numbers (n, d) of a frame of features; the error names the column and row that is none."""
+    if not frame.shape[1]:
         raise DataError("the frame has no feature columns")
-    check_columns(frame, names)
-    columns = []
-    for name in names:
-        try:
-            column = frame[name].to_numpy(dtype=np.float32, na_value=np.nan)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"column {name!r} is not numeric ({error}); drop it or name the feature columns") from error
-        bad = np.flatnonzero(~np.isfinite(column))
-        if len(bad):
-            raise DataError(f"column {name!r}, row {bad[0]} is missing or not finite; fill it or drop the row")
-        columns.append(column)
-    return np.ascontiguousarray(np.stack(columns, axis=1))
+    if not frame.columns.is_unique:
+        check_columns(frame, frame.columns)
+    if not {kind.kind for kind in frame.dtypes} <= set("biuf"):
+        for name in frame.columns:
+            _check_numbers(name, frame[name])
+    values: NDArray[np.float32] = np.ascontiguousarray(frame.to_numpy(dtype=np.float32, na_value=np.nan))
+    bad = np.argwhere(~np.isfinite(values.T))
+    if len(bad):
+        column, row = bad[0]
+        raise DataError(
+            f"column {frame.columns[column]!r}, row {row} is missing or not finite; fill it or drop the row"
+        )
+    return values
+
+
+def _check_numbers(name: Any, column: Any) -> None:
+    """Refuse a column that holds something else than numbers; text is none, though NumPy reads '1_2' as 12."""
+    try:
+        text = next((cell for cell in column if isinstance(cell, str | bytes)), None)
+        if text is not None:
+            raise TypeError(f"{text!r} is text")
+        column.to_numpy(dtype=np.float32, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"column {name!r} is not numeric ({error}); drop it or name the feature columns") from error
 
 
 def instances_frame(

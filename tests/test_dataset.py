@@ -178,6 +178,40 @@ def test_equal_data_have_equal_weights_and_background(voted):
     assert not MIPLDataset(**parts, candidate_weights=2 * voted.candidate_weights, background="silence").equals(voted)
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["ward 2", "ward 1", "ward 2"],
+        [("mill", 3), ("mill", 1), ("mill", 3)],
+        np.array([2.5, 0.5, 2.5]),
+        pd.Series(["n", "m", "n"], dtype="category"),
+        [2**70, 5, 2**70],
+    ],
+    ids=["text", "tuples", "floats", "categories", "large"],
+)
+def test_groups_may_have_names(names):
+    ds = MIPLDataset(np.arange(3.0).reshape(3, 1, 1), ["a|b", "a", "b"], groups=names)
+    assert ds.groups.dtype == np.int64
+    assert ds.groups[0] == ds.groups[2] != ds.groups[1]
+    train, test = ds.split(2, seed=0)
+    assert set(train.groups.tolist()).isdisjoint(test.groups.tolist())
+    assert MIPLDataset(ds.bags, ds.candidates, groups=[7, -3, 7]).groups.tolist() == [7, -3, 7]
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (["a", None, "a"], "bag 'q' has no group"),
+        ([[1], [2], [3]], "the groups are no names"),
+        ("abc", "groups must be 3 names"),
+        (["a", "b"], "2 groups for 3 bags"),
+    ],
+)
+def test_groups_that_are_none_are_refused(groups, message):
+    with pytest.raises(DataError, match=message):
+        MIPLDataset(np.arange(3.0).reshape(3, 1, 1), ["a|b", "a", "b"], bag_ids=["p", "q", "r"], groups=groups)
+
+
 def test_supervision_has_what_may_be_learned_from_and_not_the_truth(voted):
     told = voted.supervision()
     np.testing.assert_array_equal(told.weights, voted.candidate_weights)

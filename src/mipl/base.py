@@ -145,7 +145,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         background : label, default=None
             The class whose bags hold no positive instance; None takes the data set's. Methods that have no use for it
             treat it as any other class.
-        groups : (m,) int, default=None
+        groups : (m,) integers or names, default=None
             Bags that share a source; None takes the data set's. Used by methods that hold out bags while they learn.
         sample_weight : (m,) float, default=None
             How often each bag counts; None for once each. A bag of weight 2 counts as if it were given twice, one of
@@ -377,7 +377,7 @@ def _supervision(
         mask,
         weights,
         background_column(background, names),
-        check_groups(groups, m),
+        check_groups(groups, m, ids),
         check_sample_weight(sample_weight, m, ids),
     )
     return supervision, names

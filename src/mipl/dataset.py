@@ -52,8 +52,9 @@ class MIPLDataset:
         What the data set is called in tables.
     description : str, default=""
         Where the data come from and how the features were scaled.
-    groups : (m,) int, default=None
-        Bags that share a source (a recording, a patient, a page); `split` keeps those of one group on one side.
+    groups : (m,) integers or names, default=None
+        Bags that share a source (a recording, a patient, a page); `split` keeps those of one group on one side. The
+        attribute holds integers: names are numbered in their order.
     candidate_weights : (m, q) float, default=None
         Votes or weights of the candidates, positive on these and zero elsewhere; None takes what `candidates` say, and
         where these are plain sets the attribute is None.
@@ -103,7 +104,7 @@ class MIPLDataset:
         self.classes = _frozen(names)
         self.labels = _frozen(_check_labels(labels, names, ids))
         self.instance_labels = _frozen(_check_instance_labels(instance_labels, self.bags, len(names), ids))
-        self.groups = _frozen(check_groups(groups, len(self.bags)))
+        self.groups = _frozen(check_groups(groups, len(self.bags), ids))
         self.candidate_weights = _frozen(weights)
         column = background_column(background, names)
         self.background = None if column is None else names[column].item()

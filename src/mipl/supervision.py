@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mipl.arrays import unwrapped
 from mipl.candidates import bag_name
 from mipl.errors import DataError
+from mipl.votes import is_missing
 
 __all__ = ["Supervision", "background_column", "check_groups", "check_sample_weight", "warn_sets_only"]
 
@@ -81,14 +84,30 @@ def background_column(background: Any, classes: NDArray[Any]) -> int | None:
     return column
 
 
-def check_groups(groups: ArrayLike | None, m: int) -> NDArray[np.int64] | None:
-    """The group of each of m bags as int64, None where there are none."""
+def check_groups(groups: Any, m: int, bag_ids: NDArray[Any] | None = None) -> NDArray[np.int64] | None:
+    """The group of each of m bags as int64, None where there are none: integers as they are, names numbered in order.
+
+    >>> check_groups(["south", "north", "south"], 3)
+    array([1, 0, 1])
+    """
     if groups is None:
         return None
-    array = np.asarray(groups)
-    if array.shape != (m,) or not np.issubdtype(array.dtype, np.integer):
-        raise DataError(f"groups must be {m} integers, one per bag, got {array.dtype} {array.shape}")
-    return array.astype(np.int64)
+    groups = unwrapped(groups)
+    if isinstance(groups, str | bytes) or not isinstance(groups, Iterable) or getattr(groups, "ndim", 1) != 1:
+        raise DataError(f"groups must be {m} names or integers, one per bag")
+    names = groups.tolist() if isinstance(groups, np.ndarray) else list(groups)
+    if len(names) != m:
+        raise DataError(f"{len(names)} groups for {m} bags; there must be one per bag")
+    for i, name in enumerate(names):
+        if is_missing(name):
+            raise DataError(f"{bag_name(i, bag_ids)} has no group; give every bag one")
+    if all(isinstance(name, int | np.integer) and -(2**63) <= name < 2**63 for name in names):
+        return np.array(names, dtype=np.int64)
+    try:
+        number = {name: k for k, name in enumerate(sorted(dict.fromkeys(names), key=str))}
+    except TypeError as error:
+        raise DataError(f"the groups are no names ({error}); give every bag a text or an integer") from error
+    return np.array([number[name] for name in names])
 
 
 def check_sample_weight(

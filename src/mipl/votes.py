@@ -11,7 +11,7 @@ import numpy as np
 from mipl.errors import DataError
 from mipl.visible_text import is_text
 
-__all__ = ["as_label", "join_votes", "read_entry", "split_vote"]
+__all__ = ["as_label", "is_missing", "join_votes", "read_entry", "split_vote"]
 
 #: Labels of one bag: a set, labels with their weights, or None where nothing is known.
 Entry = list[Any] | dict[Any, float] | None
@@ -48,7 +48,7 @@ def read_entry(bag: str, entry: Any, classes: Collection[Any] | None = None) -> 
     >>> read_entry("bag 0", "chr:1|chr:2", classes=["chr:1", "chr:2", "chr:3"])
     ['chr:1', 'chr:2']
     """
-    if _is_missing(entry):
+    if is_missing(entry):
         return None
     if isinstance(entry, str):
         return _read_text(bag, entry, classes)
@@ -127,6 +127,6 @@ def _weight(bag: str, label: Any, weight: Any) -> float:
     return float(weight)
 
 
-def _is_missing(entry: Any) -> bool:
-    """None, NaN, and what pandas calls missing, without importing pandas."""
+def is_missing(entry: Any) -> bool:
+    """Whether a value is None, NaN, or what pandas calls missing, without importing pandas."""
     return entry is None or (isinstance(entry, float) and entry != entry) or type(entry).__name__ == "NAType"

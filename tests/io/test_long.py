@@ -93,5 +93,13 @@ def test_class_numbers_of_hugging_face_become_their_names(tmp_path: Path):
 
 def test_names_of_groups_are_groups(tmp_path: Path):
     (tmp_path / "x.csv").write_text("bag_id,candidates,group,w\n1,a|b,north,1\n2,a,south,2\n3,b,north,3\n")
-    groups = mipl.load(tmp_path / "x.csv").groups
-    assert groups[0] == groups[2] != groups[1]
+    assert mipl.load(tmp_path / "x.csv").groups.tolist() == [0, 1, 0]
+    # The names of a second file are others, or the same.
+    (tmp_path / "y.csv").write_text("bag_id,candidates,group,w\n4,a|b,1_2,1\n5,a,south,2\n")
+    assert mipl.load([tmp_path / "x.csv", tmp_path / "y.csv"]).groups.tolist() == [1, 2, 1, 0, 2]
+    bags = {"instances": [[[1.0]], [[2.0]]], "candidates": [["a", "b"], ["a"]]}
+    pq.write_table(pa.table({**bags, "group": ["north", "south"]}), tmp_path / "x.parquet")
+    assert mipl.load(tmp_path / "x.parquet").groups.tolist() == [0, 1]
+    pq.write_table(pa.table({"bag_id": ["p", "q"], **bags, "group": ["north", None]}), tmp_path / "x.parquet")
+    with pytest.raises(DataError, match="bag 'q' has no group"):
+        mipl.load(tmp_path / "x.parquet")

@@ -156,8 +156,7 @@ def _read_labels(
                     f"{raw.where}: the column 'group' must hold one integer a bag, or names of groups, not "
                     f"{cells[0]!r}; rename it if it is a feature"
                 )
-            # Names of groups (a recording, a patient) are as good as numbers: only which are equal counts.
-            raw.groups = groups if groups.dtype.kind == "i" else np.unique(groups, return_inverse=True)[1]
+            raw.groups = groups  # names too: they are numbered when those of all files are known
 
 
 def _all_numbers(cells: list[Any]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from io_support import same_folder
 
@@ -53,3 +53,14 @@ def test_a_column_of_lists_survives_pandas_csv(tmp_path, sets):
     assert [sorted(map(str, s)) for s in found] == [sorted(set(s)) for s in sets] or any(
         v.isdecimal() for s in sets for v in s
     )
+
+
+@given(st.sets(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1), min_size=2))
+@example({"it's", 'a "wren"', "b'o\"th", "C:\\new", "tab\there", "line\nend", "\u200bzero", "\U000e0001tag"})
+@same_folder
+def test_names_that_python_escapes_when_it_prints_a_list_come_back(tmp_path, names):
+    cells = [["n" + name] for name in names]  # a number would be read as one
+    for column in (cells, [np.array(cell) for cell in cells], [tuple(cell) for cell in cells]):
+        pd.DataFrame({"bag_id": range(len(cells)), "candidates": column, "w": 0.5}).to_csv(tmp_path / "x.csv")
+        found = mipl.load(tmp_path / "x.csv")
+        assert [labels for (labels,) in found.candidate_sets()] == [name for (name,) in cells]

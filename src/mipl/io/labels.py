@@ -25,7 +25,9 @@ __all__ = [
 ]
 
 _WHOLE_NUMBERS = re.compile(r"\[\s*-?\d+(\s+-?\d+)*\s*\]")
-_QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
+_QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"", re.DOTALL)
+#: What Python prints in place of a character.
+_ESCAPE = re.compile(r"\\(?:[\\'\"nrt]|x[\da-f]{2}|u[\da-f]{4}|U000[\da-f]{5}|U0010[\da-f]{4})")
 
 
 def candidate_cell(
@@ -106,7 +108,7 @@ def label_cell(value: Any, classes: Collection[str] | None = None) -> Any:
 
 
 def _printed_list(text: str) -> list[Any] | None:
-    names = [a or b for a, b in _QUOTED.findall(text)]
+    names = [_ESCAPE.sub(lambda found: ast.literal_eval(f'"{found[0]}"'), a or b) for a, b in _QUOTED.findall(text)]
     if names and not _QUOTED.sub("", text[1:-1]).strip(" ,\n"):
         return names  # NumPy prints no commas, which Python would read as one long name
     if _WHOLE_NUMBERS.fullmatch(text):

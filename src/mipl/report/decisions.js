@@ -60,9 +60,10 @@ class Decisions {
   }
 
   csv() {
-    // A spreadsheet runs what begins with = + - @ as a formula; mipl.io.decisions takes the apostrophe off again.
+    // What a spreadsheet runs, as in mipl.io.spreadsheets; mipl.io.decisions takes the apostrophe off again.
+    const formula = /^(?:'|[\t\r\n]|[\s\x1c-\x1f\x85]*[=+\-@\uff1d\uff0b\uff0d\uff20])/;
     const cell = (text, guard) => {
-      const escaped = guard || text === "" || /^[=+\-@'\t\r]/.test(text) ? "'" + text : text;
+      const escaped = guard || text === "" || formula.test(text) ? "'" + text : text;
       return /[",;\n\r\t']/.test(escaped) ? '"' + escaped.replaceAll('"', '""') + '"' : escaped;
     };
     const lines = this.all().map(([bag, label]) =>

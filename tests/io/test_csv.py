@@ -139,6 +139,44 @@ def test_a_column_of_dates_does_not_decide_the_decimal_mark(tmp_path):
     assert mipl.load(path, ignore="day").bags.instances.tolist() == [[1.5, 0.5], [2.5, 1.5]]
 
 
+@pytest.mark.parametrize("cell", ["1.234", "12.05", "1_2", "1.234,5", "1\u0662", "0x1", "1e", "nan(1)"])
+def test_a_number_is_written_with_the_decimal_mark_of_the_file_and_nothing_else(tmp_path, cell):
+    path = tmp_path / "x.csv"
+    path.write_text(f"bag_id;candidates;x;y\na;owl|wren;1,5;2,5\nb;owl;2,;{cell}\nc;wren;,5;+3e2\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"line 3, bag 'b', instance 0, column 'y': .* is not a number"):
+        mipl.load(path)
+    (problem,) = mipl.check(path).problems
+    assert (problem.kind, problem.severity) == ("not a number", "error")
+    assert ("decimal='.'" in problem.remedy) == (cell in ("1.234", "12.05"))
+    assert mipl.load(path, missing="drop").bags.instances.tolist() == [[1.5, 2.5], [0.5, 300]]
+    path.write_text(path.read_text(encoding="utf-8").replace(",", ".").replace(";", ","), encoding="utf-8")
+    wrong = cell not in ("1.234", "12.05")
+    assert [problem.kind for problem in mipl.check(path).problems] == ["not a number"] * wrong
+
+
+def test_columns_of_points_in_a_file_of_decimal_commas_are_left_out_with_a_warning(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("bag_id;candidates;day;x\na;owl|wren;12.05;1,5\nb;owl;13.05;2,5\nc;wren;;3\n")
+    assert mipl.load(path).bags.feature_names == ("x",)
+    (problem,) = mipl.check(path).problems
+    assert problem.severity == "warning"
+    for word in ("line 2, column 'day'", "'12.05' looks like numbers with a decimal point", "--ignore 'day'"):
+        assert word in str(problem)
+
+
+def test_text_is_no_number_in_lists_either(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"bag_id": 1, "candidates": ["a", "b"], "instances": [["1_2", 2.0]]}\n')
+    with pytest.raises(DataError):
+        mipl.load(path)
+
+
+def test_names_of_groups_that_only_look_like_numbers_are_names(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("bag_id,candidates,group,x\n1,a|b,7_1,1.5\n2,a,7_2,2.5\n3,b,7_1,2\n")
+    assert mipl.load(path).groups.tolist() == [0, 1, 0]
+
+
 @pytest.mark.parametrize("sep", ["|", " ", ":"])
 def test_a_separator_that_is_not_detected_is_suggested(tmp_path, sep):
     path = tmp_path / "x.csv"

@@ -76,3 +76,9 @@ def test_numbers_that_are_text_with_decimal_commas_are_read_and_other_sheets_are
     assert mipl.load(tmp_path / "x.xlsx").bags.instances.tolist() == [[1.5], [2.5], [3.25]]
     (remark,) = mipl.check(tmp_path / "x.xlsx").remarks
     assert remark.endswith("read from the first sheet, 'Daten'; not read: 'Notizen'")
+    frame.loc[3] = ["c", "y", "1,5"]
+    frame["n"] = ["1,5", 2.75, "1.234", "2,5"]  # cells of text and of numbers in one column
+    frame.to_excel(tmp_path / "x.xlsx", index=False)
+    with pytest.raises(DataError, match=r"line 4, bag 'b', instance 0, column 'n': '1\.234' is not a number"):
+        mipl.load(tmp_path / "x.xlsx")
+    assert mipl.load(tmp_path / "x.xlsx", missing="drop").bags.instances.tolist() == [[1.5], [2.75], [2.5]]

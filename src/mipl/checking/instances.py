@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipl.io.columns import Columns, non_feature
-from mipl.io.feature_columns import NUMBERS_AS_TEXT
 from mipl.io.problems import Problem
 from mipl.io.raw import RawBags
 
@@ -52,13 +51,15 @@ def _bad_cells(raw: RawBags, columns: Columns) -> Iterator[Problem]:
 def _odd_columns(raw: RawBags) -> Iterator[Problem]:
     """Columns that were left out, and features that look like an id or an index."""
     for name, why in raw.roles.left_out.items():
-        if why.startswith(NUMBERS_AS_TEXT):
+        if name in raw.roles.odd_cells:
+            row, cell = raw.roles.odd_cells[name]
             yield Problem(
                 "numbers as text",
                 "warning",
-                f"{raw.where}: column {name!r}",
-                f"left out as text, but it looks like {why.removeprefix('text: ')}",
-                f"write plain numbers, or leave it out with ignore={name!r} (--ignore {name!r})",
+                f"{raw.where}: {row}, column {name!r}",
+                f"left out as text, but {cell!r} looks like {why.removeprefix('text: ')}",
+                "write plain numbers, all of the file with the same decimal mark, or leave the column out with "
+                f"ignore={name!r} (--ignore {name!r})",
             )
         elif why in _GUESSES:  # a text cannot be a feature, and what the user asked for needs no remark
             yield Problem(

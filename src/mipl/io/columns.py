@@ -130,6 +130,7 @@ class Roles:
     features: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)  #: column -> why
     in_lists: tuple[int, ...] | None = None  #: the shape of an instance in the lists of the one column of `features`
+    odd_cells: Mapping[str, tuple[str, str]] = field(default_factory=dict)  #: column of numbers as text -> row, cell
 
     @property
     def usual(self) -> bool:

@@ -33,6 +33,7 @@ from mipl.io.border import first_line
 from mipl.io.columns import KNOWN_COLUMNS, Columns, find_roles, has_role_name, non_feature
 from mipl.io.compression import open_decompressed
 from mipl.io.labels import as_numbers
+from mipl.io.numbers import MISSING, reads_as_number
 from mipl.io.raw import RawBags
 from mipl.io.seals import check_rest, crc32_of
 from mipl.io.tabular import from_table
@@ -133,8 +134,7 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
     head = read_head(text, where, columns)
     if head.extra and columns.verify:
         _check_rows(io.BytesIO(text), head.extra, where)
-    decimal = columns.decimal or ("." if head.extra else decimal_mark(head.sample))
-    kinds = _kinds(where, head, decimal, columns)
+    decimal, kinds = _kinds(where, head, columns)
     try:
         table, skipped = _read_table(text, head, decimal, kinds)
     except (pa.ArrowException, UnicodeDecodeError):
@@ -202,8 +202,7 @@ def open_text(path: Path, columns: Columns, rows: int) -> OpenText:
     if head.extra and columns.verify:
         with open_decompressed(path) as file:
             _check_rows(file, head.extra, where)
-    decimal = columns.decimal or ("." if head.extra else decimal_mark(head.sample))
-    kinds = _kinds(where, head, decimal, columns)
+    decimal, kinds = _kinds(where, head, columns)
     quoted = b'"' in text
     row_bytes = max(1, len(start) // max(1, start.count(b"\n")))
 
@@ -276,23 +275,19 @@ def _unnamed(n_features: int) -> tuple[str, ...]:
 
 def _numeric(j: int, rows: list[list[str]], decimal: str) -> bool:
     """Whether the sample of a column holds numbers and empty cells only."""
-    cells = [row[j].strip() for row in rows if j < len(row) and row[j].strip()]
-    for cell in cells:
-        try:
-            float(cell.replace(decimal, "."))
-        except ValueError:
-            return False
-    return bool(cells)
+    cells = {row[j].strip() for row in rows if j < len(row)}.difference(MISSING)
+    return bool(cells) and all(reads_as_number(cell, decimal) for cell in cells)
 
 
-def _kinds(where: str, head: Head, decimal: str, columns: Columns) -> dict[str, pa.DataType]:
-    """The types of the columns: numbers where the sample has them, but names of bags and labels are text."""
+def _kinds(where: str, head: Head, columns: Columns) -> tuple[str, dict[str, pa.DataType]]:
+    """The decimal mark and the types of the columns: numbers where the sample has them; bags and labels are text."""
     roles = find_roles(where, head.names, columns, exact=bool(head.extra))
     text = {*roles.values(), "instance_label", "group"}
-    return {
-        name: pa.string() if name in text or not _numeric(j, head.sample, decimal) else pa.float64()
-        for j, name in enumerate(head.names)
-    }
+    may = [j for j, name in enumerate(head.names) if name not in text]
+    cells = [[row[j] for j in may if j < len(row)] for row in head.sample]
+    decimal = columns.decimal or ("." if head.extra else decimal_mark(cells, head.sep))
+    numeric = {head.names[j] for j in may if _numeric(j, head.sample, decimal)}
+    return decimal, {name: pa.float64() if name in numeric else pa.string() for name in head.names}
 
 
 def _options(
@@ -331,5 +326,5 @@ def _options(
         "parse_options": pyarrow.csv.ParseOptions(
             delimiter=head.sep, newlines_in_values=quoted, invalid_row_handler=odd_row
         ),
-        "convert_options": pyarrow.csv.ConvertOptions(column_types=kinds, decimal_point=decimal),
+        "convert_options": pyarrow.csv.ConvertOptions(column_types=kinds, decimal_point=decimal, null_values=MISSING),
     }

@@ -37,11 +37,9 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
     columns : Columns
         What the user says about the columns.
     """
-    sheet = read_sheet(data, where, columns.max_bytes)
-    texts = [list(row.values()) for row in sheet.table.slice(0, _SAMPLE_ROWS).to_pylist()]
-    decimal = columns.decimal or decimal_mark(texts)  # of cells that are text
+    sheet = read_sheet(data, where, columns.max_bytes, columns.decimal)
     # A cell is a number or a text by its type, but names of bags and labels may be numbers: 7.0 is 7.
-    raw = from_table(sheet.table, where, columns, lines=sheet.lines, text=True, decimal=decimal)
+    raw = from_table(sheet.table, where, columns, lines=sheet.lines, text=True, decimal=sheet.decimal)
     raw.remarks += sheet.remarks
     return raw
 
@@ -52,10 +50,11 @@ class Sheet:
 
     table: pa.Table
     lines: NDArray[np.int64]  #: the row of the sheet that each row of the table is, counted from 1
+    decimal: str  #: the decimal mark of cells that are text
     remarks: list[str]
 
 
-def read_sheet(data: bytes, where: str, max_bytes: int | None) -> Sheet:
+def read_sheet(data: bytes, where: str, max_bytes: int | None, decimal: str | None = None) -> Sheet:
     """Read the first sheet of a workbook; its first row that is not empty names the columns.
 
     Parameters
@@ -66,6 +65,8 @@ def read_sheet(data: bytes, where: str, max_bytes: int | None) -> Sheet:
         What errors call the file.
     max_bytes : int or None
         The most bytes that it may take in memory.
+    decimal : str, default=None
+        The decimal mark of cells that are text; None detects it.
     """
     package = openpyxl()
     allowance = Allowance(where, max_bytes)
@@ -89,21 +90,24 @@ def read_sheet(data: bytes, where: str, max_bytes: int | None) -> Sheet:
     allowance.take(8 * width * len(rows))
     header = [_name(cell, j) for j, cell in enumerate([*rows[top], *[None] * width][:width])]
     body = [[*row, *[None] * width][:width] for row in rows[top + 1 :]]
-    table = pa.Table.from_arrays([_array([row[j] for row in body]) for j in range(width)], names=header)
+    mark = decimal or decimal_mark(body[:_SAMPLE_ROWS])
+    table = pa.Table.from_arrays([_array([row[j] for row in body], mark) for j in range(width)], names=header)
     remarks = [f"{where}: read from the first sheet, {title!r}; not read: {listed_names(others)}"] if others else []
-    return Sheet(table, np.arange(len(body)) + top + 2, remarks)
+    return Sheet(table, np.arange(len(body)) + top + 2, mark, remarks)
 
 
 def _name(cell: Any, j: int) -> str:
     return f"Unnamed: {j}" if cell is None or not str(cell).strip() else str(cell).strip()
 
 
-def _array(cells: list[Any]) -> pa.Array:
+def _array(cells: list[Any], decimal: str) -> pa.Array:
     """Numbers where all cells are, else text; dates and truth values as Excel shows them."""
     if all(cell is None or isinstance(cell, bool | int | float) for cell in cells):
         return pa.array([None if cell is None else float(cell) for cell in cells], pa.float64())
-    return pa.array([None if cell is None else _text(cell) for cell in cells], pa.string())
+    return pa.array([None if cell is None else _text(cell, decimal) for cell in cells], pa.string())
 
 
-def _text(cell: Any) -> str:
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+def _text(cell: Any, decimal: str) -> str:
+    if isinstance(cell, float):
+        return str(int(cell)) if cell.is_integer() else str(cell).replace(".", decimal)
+    return str(cell)

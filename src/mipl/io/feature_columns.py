@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mipl.errors import DataError
 from mipl.io.columns import Columns, by_reason, non_feature, taken_names, unknown_to_model
 from mipl.io.lists import depth, is_number_type, vectors, whole
+from mipl.io.numbers import numbers_in_text
 
-__all__ = ["NUMBERS_AS_TEXT", "Features", "numbers_in_text"]
+__all__ = ["Features"]
 
 #: A text column is one of numbers with some cells that are none if at least this share of its cells are numbers.
 _NUMERIC_SHARE = 0.5
 _SAMPLE_CELLS = 200
-NUMBERS_AS_TEXT = "text: numbers with "  #: how the reason begins where a column of text looks like numbers
+_AS_NUMBERS = "text: numbers with "  #: how the reason begins where a column of text looks like numbers
 _WRITTEN_NUMBERS = {
     what: re.compile(pattern)
     for what, pattern in {
@@ -29,7 +30,6 @@ _WRITTEN_NUMBERS = {
         "a unit": r"[+-]?\d*[.,]?\d+(?P<unit>\s*%|\s+[^\W\d]{1,4}|\s*°\w?|\s*[µmk]?(m|s|g|Hz|dB))",
     }.items()
 }
-_UNKNOWN = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "-", "?")
 
 
 class Features:
@@ -45,7 +45,11 @@ class Features:
         decimal: str,
         lines: NDArray[np.int64] | None = None,
     ) -> None:
+        def place(row: int) -> str:
+            return f"row {row}" if lines is None else f"line {lines[row]}"
+
         self.left_out: dict[str, str] = {}
+        self.odd_cells: dict[str, tuple[str, str]] = {}
         self.texts: dict[tuple[int, int], str] = {}
         self.shape: tuple[int, ...] | None = None
         self.in_lists: tuple[int, ...] | None = None
@@ -70,7 +74,7 @@ class Features:
             self.left_out |= unknown_to_model(where, names, columns.model_features)
             names, asked = list(columns.model_features), True
         if lists:
-            self._take_list(table, where, names, lists, lines)
+            self._take_list(table, where, names, lists, place)
             return
         scalars: dict[str, NDArray[Any]] = {}
         for name in names:
@@ -78,7 +82,10 @@ class Features:
             if values is None:
                 if asked:
                     raise DataError(f"{where}: the column {name!r} is {table.schema.field(name).type}, not numbers")
-                self.left_out[name] = odd
+                self.left_out[name] = odd if isinstance(odd, str) else _kind_of_text(list(odd.values()))
+                if self.left_out[name].startswith(_AS_NUMBERS):
+                    row, cell = next(iter(odd.items()))
+                    self.odd_cells[name] = (place(row), cell)
                 continue
             why = None if asked or own else _why_not(name, values)
             if why is not None:
@@ -97,7 +104,7 @@ class Features:
             self.values[:, j] = column
 
     def _take_list(
-        self, table: pa.Table, where: str, names: list[str], lists: list[str], lines: NDArray[np.int64] | None
+        self, table: pa.Table, where: str, names: list[str], lists: list[str], place: Callable[[int], str]
     ) -> None:
         if len(lists) > 1:
             raise DataError(
@@ -108,8 +115,7 @@ class Features:
         self.left_out |= {other: f"the features are the lists {name!r}" for other in names if other != name}
 
         def call(row: int) -> str:
-            place = f"row {row}" if lines is None else f"line {lines[row]}"
-            return f"{where}: {place}, column {name!r}"
+            return f"{where}: {place(row)}, column {name!r}"
 
         self.values, self.shape, self.names = vectors(whole(table, name), call)
         self.columns, self.in_lists = (name,), self.shape
@@ -120,7 +126,7 @@ def _are_numbered(names: list[str]) -> bool:
 
 
 def _column(column: pa.Array, decimal: str, must: bool) -> tuple[Any, Any]:
-    """Numbers (n,) of a column with the cells that are none, or None with the reason."""
+    """Numbers (n,) of a column with the cells that are none, or None with the cells or another reason."""
     if is_number_type(column.type):
         if pa.types.is_float32(column.type) and not column.null_count:
             return column.to_numpy(zero_copy_only=False), None
@@ -130,7 +136,7 @@ def _column(column: pa.Array, decimal: str, must: bool) -> tuple[Any, Any]:
         filled = int(np.isfinite(values).sum())
         if must or (filled and filled >= _NUMERIC_SHARE * (filled + len(odd))):
             return values, odd
-        return None, _kind_of_text(list(odd.values())) if odd else "empty"
+        return None, odd or "empty"
     if pa.types.is_null(column.type):
         return (np.full(len(column), np.nan), None) if must else (None, "empty")
     return None, str(column.type)
@@ -147,30 +153,8 @@ def _kind_of_text(cells: list[str]) -> str:
         found = [pattern.fullmatch(cell) for cell in some]
         endings = {match["unit"] for match in found if match and "unit" in pattern.groupindex}
         if all(found) and len(endings) <= 1:
-            return f"{NUMBERS_AS_TEXT}{what}"
+            return f"{_AS_NUMBERS}{what}"
     return "text"
-
-
-def numbers_in_text(column: pa.Array, decimal: str = ".") -> tuple[NDArray[np.float64], dict[int, str]]:
-    """Numbers (n,) out of text, NaN where there is none, and the cells that are neither a number nor empty."""
-    text = pc.utf8_trim_whitespace(column)
-    if decimal != ".":
-        text = pc.replace_substring(text, decimal, ".")
-    unknown = pc.is_in(text, value_set=pa.array(_UNKNOWN, text.type))
-    text = pc.if_else(unknown, pa.scalar(None, text.type), text)
-    try:
-        return text.cast(pa.float64()).to_numpy(zero_copy_only=False), {}
-    except pa.ArrowInvalid:
-        pass
-    values = np.full(len(text), np.nan)
-    odd = {}
-    for i, cell in enumerate(text.to_pylist()):
-        if cell is not None:
-            try:
-                values[i] = float(cell)
-            except ValueError:
-                odd[i] = column[i].as_py()
-    return values, odd
 
 
 def _why_not(name: str, values: NDArray[Any]) -> str | None:

@@ -201,8 +201,8 @@ def _first_other_kind(cells: list[Any], numbers: list[int]) -> str:
 
 
 def _number_lists(cell: Any) -> Any:
-    """Instances as floats: JSON writes 1 for 1.0, and Arrow does not mix them in lists."""
+    """Instances as floats: JSON writes 1 for 1.0, and Arrow does not mix them in lists; text is no number."""
     try:
-        return [[None if v is None else float(v) for v in row] for row in cell]
-    except (TypeError, ValueError):
+        return [[None if v is None else v * 1.0 for v in row] for row in cell]
+    except TypeError:
         return cell

@@ -22,6 +22,7 @@ __all__ = [
     "label_cell",
     "map_labels",
     "restore_numbers",
+    "whole_number",
 ]
 
 _WHOLE_NUMBERS = re.compile(r"\[\s*-?\d+(\s+-?\d+)*\s*\]")
@@ -126,7 +127,7 @@ def restore_numbers(entries: list[Any], labels: list[Any] | None) -> tuple[list[
     flat = [label for entry in entries for label in entry]
     if not flat or not all(isinstance(v, int) or (isinstance(v, str) and is_number(v)) for v in flat):
         return entries, labels
-    turned = None if labels is None else [int(v) if isinstance(v, str) and is_number(v) else v for v in labels]
+    turned = None if labels is None else list(map(whole_number, labels))
     return [map_labels(entry, int) for entry in entries], turned
 
 
@@ -140,6 +141,11 @@ def map_labels(entry: Any, change: Callable[[Any], Any]) -> Any:
 def as_numbers(values: Sequence[str]) -> NDArray[Any]:
     """Integers if every string is one in its plain form, else the strings."""
     return np.array([int(v) for v in values]) if values and all(map(is_number, values)) else np.array(values, dtype=str)
+
+
+def whole_number(value: Any) -> Any:
+    """The integer that a text is in its plain form; any other value as it is."""
+    return int(value) if isinstance(value, str) and is_number(value) else value
 
 
 def is_number(value: str) -> bool:

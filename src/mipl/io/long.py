@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,16 @@ from mipl.errors import DataError
 from mipl.io.columns import Columns, Roles, absent
 from mipl.io.feature_columns import Features
 from mipl.io.guessing import likely_columns
-from mipl.io.labels import as_numbers, candidates_or_problem, label_cell, map_labels, restore_numbers
+from mipl.io.labels import (
+    as_numbers,
+    candidates_or_problem,
+    label_cell,
+    map_labels,
+    restore_numbers,
+    whole_number,
+)
 from mipl.io.lists import arrow_ids, is_number_type, whole
+from mipl.io.numbers import reads_as_number
 from mipl.io.problems import Problem
 from mipl.io.raw import RawBags
 from mipl.rows import group_rows
@@ -92,6 +99,7 @@ def from_long(
             features.columns,
             features.left_out,
             features.in_lists,
+            features.odd_cells,
         ),
     )
     if features.texts:
@@ -135,9 +143,9 @@ def _read_labels(
         sets, raw.labels = restore_numbers(everything, raw.labels)
         raw.candidates = None if raw.candidates is None else sets
     elif text and isinstance(classes, list) and classes and isinstance(classes[0], int):
-        sets = [map_labels(entry, _whole_number) for entry in raw.candidates or []]
+        sets = [map_labels(entry, whole_number) for entry in raw.candidates or []]
         raw.candidates = None if raw.candidates is None else sets
-        raw.labels = None if raw.labels is None else [_whole_number(v) for v in raw.labels]
+        raw.labels = None if raw.labels is None else [whole_number(v) for v in raw.labels]
     if "instance_label" in names:
         raw.instance_labels = _whole_numbers(raw, table, "instance_label")[rows]
     if "group" in names:
@@ -151,23 +159,12 @@ def _read_labels(
             )
         else:
             groups = as_numbers([str(v) for v in cells])
-            if groups.dtype.kind != "i" and _all_numbers(cells):
+            if groups.dtype.kind != "i" and all(map(reads_as_number, map(str, cells))):
                 raise DataError(
                     f"{raw.where}: the column 'group' must hold one integer a bag, or names of groups, not "
                     f"{cells[0]!r}; rename it if it is a feature"
                 )
             raw.groups = groups  # names too: they are numbered when those of all files are known
-
-
-def _all_numbers(cells: list[Any]) -> bool:
-    try:
-        return all(math.isfinite(float(cell)) for cell in cells)
-    except ValueError:
-        return False
-
-
-def _whole_number(value: Any) -> Any:
-    return int(value) if isinstance(value, str) and value.lstrip("-").isdecimal() else value
 
 
 def _whole_numbers(raw: RawBags, table: pa.Table, name: str) -> NDArray[np.int64]:

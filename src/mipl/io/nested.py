@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from mipl.errors import DataError
 from mipl.io.columns import Columns, Roles
-from mipl.io.labels import candidates_or_problem, label_cell, map_labels
+from mipl.io.labels import candidates_or_problem, label_cell, map_labels, whole_number
 from mipl.io.lists import arrow_ids, edges, is_list, vectors, whole
 from mipl.io.problems import Problem
 from mipl.io.raw import RawBags
@@ -63,11 +63,11 @@ def from_nested(
     problems: list[Problem] = []
     if roles["candidates"] is not None:
         sets = _candidates(where, table, roles["candidates"], columns, extra, ids, problems)
-        sets = [map_labels(entry, _whole_number) if whole_numbers else entry for entry in sets]
+        sets = [map_labels(entry, whole_number) if whole_numbers else entry for entry in sets]
     if roles["label"] is not None:
         named = None if not extra.get("classes") else set(map(str, extra["classes"]))
         labels = [label_cell(v, named) for v in whole(table, roles["label"]).to_pylist()]
-        labels = list(map(_whole_number, labels)) if whole_numbers else labels
+        labels = list(map(whole_number, labels)) if whole_numbers else labels
     used = {bag, instances, roles["candidates"], roles["label"], "weights", "instance_labels", "group"}
     return RawBags(
         where=where,
@@ -155,8 +155,3 @@ def _candidates(
             cell = dict(zip(cell, given, strict=True))
         entries.append(candidates_or_problem(cell, columns.candidates_sep, not extra, bag, known, problems))
     return entries
-
-
-def _whole_number(label: Any) -> Any:
-    """Class names are stored as strings; give integers back where the classes are integers."""
-    return int(label) if isinstance(label, str) and label.lstrip("-").isdecimal() else label

@@ -19,6 +19,7 @@ from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.border import border
 from mipl.io.columns import Roles, absent
+from mipl.io.numbers import reads_as_number
 from mipl.io.problems import Problem
 
 __all__ = ["Loaded", "RawBags"]
@@ -131,9 +132,12 @@ class RawBags:
         where = self.place(row, column)
         if (row, column) in self.texts:
             text = self.texts[row, column]
-            return Problem(
-                "not a number", "error", where, f"{text!r} is not a number", "correct it, or pass missing='drop'"
-            )
+            message, remedy = f"{text!r} is not a number", "correct it, or pass missing='drop'"
+            for mark, other in ((".", "comma"), (",", "point")):
+                if reads_as_number(text, mark):  # and so it would be if the file had this decimal mark
+                    message += f" with a decimal {other}"
+                    remedy = f"correct it, or pass decimal={mark!r} (--decimal {mark!r}) if all numbers are written so"
+            return Problem("not a number", "error", where, message, remedy)
         if np.isnan(value):
             remedy = "fill it, or pass missing='drop' or missing='mean' (--missing drop|mean)"
             return Problem("missing value", "error", where, "the value is missing", remedy)

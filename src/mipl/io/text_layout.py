@@ -19,6 +19,7 @@ from mipl.errors import DataError
 from mipl.io.columns import Columns, has_role_name
 from mipl.io.compression import open_decompressed
 from mipl.io.metadata import read_metadata
+from mipl.io.numbers import reads_as_number
 from mipl.io.problems import Problem
 
 __all__ = [
@@ -185,21 +186,19 @@ def _separator(sample: str, where: str, columns: Columns) -> str:
     return max("\t,;" if where.lower().endswith(".tsv") else ",;\t", key=score)
 
 
-_NUMBER = {mark: re.compile(rf"[+-]?\d*{mark}?\d+([eE][+-]?\d+)?") for mark in (",", r"\.")}
-
-
-def decimal_mark(rows: list[list[Any]]) -> str:
+def decimal_mark(rows: list[list[Any]], sep: str = ",") -> str:
     """A comma where more columns of a sample are numbers with commas than numbers with points.
 
-    A column of dates such as 12.05 beside ten of numbers such as 1,5 does not count for more than one.
+    A column of dates such as 12.05 beside ten of numbers such as 1,5 does not count for more than one. Who separates
+    columns by semicolons needs the comma for something else, so that it is the mark where both are as many.
     """
-    counts = dict.fromkeys(_NUMBER, 0)
+    counts = {",": 0, ".": 0}
     for cells in zip_longest(*rows):
         texts = [cell.strip() for cell in cells if isinstance(cell, str) and cell.strip()]
-        for mark, number in _NUMBER.items():
-            with_mark = any(mark[-1] in text for text in texts)
-            counts[mark] += with_mark and sum(map(bool, map(number.fullmatch, texts))) > len(texts) / 2
-    return "," if counts[","] > counts[r"\."] else "."
+        for mark in counts:
+            with_mark = any(mark in text for text in texts)
+            counts[mark] += with_mark and sum(reads_as_number(text, mark) for text in texts) > len(texts) / 2
+    return "," if counts[","] > counts["."] or (sep == ";" and counts[","] == counts["."] > 0) else "."
 
 
 def find_lines(

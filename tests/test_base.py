@@ -297,7 +297,7 @@ def test_a_method_that_declares_weights_must_implement_them():
         ({"sample_weight": np.r_[np.ones(23), -1]}, "bag 'animal-23' has the sample weight -1"),
         ({"sample_weight": np.r_[np.nan, np.ones(23)]}, "bag 'animal-0' has the sample weight nan"),
         ({"sample_weight": np.zeros(24)}, "all sample weights are zero"),
-        ({"groups": np.ones(3, int)}, "3 groups for 24 bags"),
+        ({"groups": np.ones(3, int)}, "groups must be 24 integers, one per bag"),
         ({"background": "silence"}, r"the background class 'silence' is not among the classes \['cat', 'ant', 'bee'\]"),
         ({"candidates": [{"cat": 1, "ant": -2}] * 24}, "bag 'animal-0': the weight -2 of the candidate 'ant'"),
     ],

@@ -183,7 +183,7 @@ def test_equal_data_have_equal_weights_and_background(voted):
     [
         ["ward 2", "ward 1", "ward 2"],
         [("mill", 3), ("mill", 1), ("mill", 3)],
-        np.array([2.5, 0.5, 2.5]),
+        np.array([2.0, 0.0, 2.0]),
         pd.Series(["n", "m", "n"], dtype="category"),
         [2**70, 5, 2**70],
     ],
@@ -202,9 +202,10 @@ def test_groups_may_have_names(names):
     ("groups", "message"),
     [
         (["a", None, "a"], "bag 'q' has no group"),
-        ([[1], [2], [3]], "the groups are no names"),
-        ("abc", "groups must be 3 names"),
-        (["a", "b"], "2 groups for 3 bags"),
+        ([[1], [2], [3]], "groups must be 3 integers, one per bag, or as many names"),
+        ("abc", "groups must be 3 integers"),
+        (["a", "b"], "as many names, got 2"),
+        ([0.5, 1, 2], "got 0.5; a number with a fraction"),
     ],
 )
 def test_groups_that_are_none_are_refused(groups, message):

@@ -93,20 +93,23 @@ def check_groups(groups: Any, m: int, bag_ids: NDArray[Any] | None = None) -> ND
     if groups is None:
         return None
     groups = unwrapped(groups)
+    wanted = f"groups must be {m} integers, one per bag, or as many names"
     if isinstance(groups, str | bytes) or not isinstance(groups, Iterable) or getattr(groups, "ndim", 1) != 1:
-        raise DataError(f"groups must be {m} names or integers, one per bag")
+        raise DataError(wanted)
     names = groups.tolist() if isinstance(groups, np.ndarray) else list(groups)
     if len(names) != m:
-        raise DataError(f"{len(names)} groups for {m} bags; there must be one per bag")
+        raise DataError(f"{wanted}, got {len(names)}")
     for i, name in enumerate(names):
         if is_missing(name):
             raise DataError(f"{bag_name(i, bag_ids)} has no group; give every bag one")
-    if all(isinstance(name, int | np.integer) and -(2**63) <= name < 2**63 for name in names):
+        if isinstance(name, float) and not name.is_integer():
+            raise DataError(f"{wanted}, got {name}; a number with a fraction is rather a feature")
+    if all(isinstance(name, int | float | np.integer) and -(2**63) <= name < 2**63 for name in names):
         return np.array(names, dtype=np.int64)
     try:
         number = {name: k for k, name in enumerate(sorted(dict.fromkeys(names), key=str))}
     except TypeError as error:
-        raise DataError(f"the groups are no names ({error}); give every bag a text or an integer") from error
+        raise DataError(f"{wanted} ({error})") from error
     return np.array([number[name] for name in names])
 
 

@@ -86,6 +86,13 @@ def test_each_problem_is_found_at_its_place_with_its_remedy(tmp_path: Path, line
     assert report.usable == (severity != "error")
 
 
+def test_missing_values_of_many_columns_are_one_line_with_counts(tmp_path: Path):
+    (problem,) = mipl.check(write(tmp_path / "x.csv", [*CLEAN, "f,owl,,,1", "g,wren,,,"])).problems
+    assert problem.kind == "missing value"
+    for word in ("line 8, bag 'f'", "3 in all: 2 in column 'width', 1 in column 'height'", "--missing drop|mean"):
+        assert word in str(problem)
+
+
 def test_all_problems_are_told_at_once(tmp_path: Path):
     lines = [*CLEAN, "f,,,7,1", "g,owl,robin,8,", "h,Owl,,9,x", "g,wren,,2,2"]
     found = kinds(mipl.check(write(tmp_path / "x.csv", lines)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ __all__ = ["check_instances"]
 #: How much larger the largest spread of a feature is than the middle one before we call it wildly scaled.
 _WILD = 1e4
 _SHOWN = 5
+_COLUMNS = 50  #: with missing values, each with its count
 _GUESSES = ("a running index", "an id by its name", "it has no name")
 
 
@@ -29,21 +31,26 @@ def check_instances(raw: RawBags, columns: Columns) -> Iterator[Problem]:
 
 
 def _bad_cells(raw: RawBags, columns: Columns) -> Iterator[Problem]:
-    """One problem per column and kind, with the first places."""
-    groups: dict[tuple[str, int], list[tuple[int, Problem]]] = {}
+    """One problem per kind, with counts per column; text that is no number is told column by column."""
+    groups: dict[tuple[str, int | None], list[tuple[int, int, Problem]]] = {}
     for row, column in raw.bad_cells().tolist():
         problem = raw.cell_problem(row, column)
-        groups.setdefault((problem.kind, column), []).append((row, problem))
-    for (kind, column), found in groups.items():
-        first = found[0][1]
+        key = (problem.kind, column if problem.kind == "not a number" else None)
+        groups.setdefault(key, []).append((row, column, problem))
+    for (kind, _), found in groups.items():
+        first = found[0][2]
+        counts = Counter(column for _, column, _ in found)
         mended = columns.missing is not None and kind != "value too large"
         if len(found) == 1:
             message = first.message
+        elif len(counts) > 1:
+            shown = [f"{n} in {raw.feature(column)}" for column, n in sorted(counts.items())]
+            message = f"{first.message}, and so are others, {len(found)} in all: {_listed(shown, _COLUMNS)}"
         else:
-            places = ", ".join(raw.place(row).partition(": ")[2] for row, _ in found[1:_SHOWN])
+            places = ", ".join(raw.place(row).partition(": ")[2] for row, _, _ in found[1:_SHOWN])
             more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
             others = "is 1 more" if len(found) == 2 else f"are {len(found) - 1} more"
-            message = f"{first.message}, and so {others} of {raw.feature(column)}: {places}{more}"
+            message = f"{first.message}, and so {others} of {raw.feature(found[0][1])}: {places}{more}"
         remedy = f"missing={columns.missing!r} takes care of it" if mended else first.remedy
         yield Problem(kind, "note" if mended else "error", first.where, message, remedy)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mipl.arrays import as_pandas, is_table, unwrapped
 from mipl.errors import DataError
+from mipl.odd_candidates import find_odd_candidates
 from mipl.votes import as_label, read_entry
 
 __all__ = [
@@ -42,6 +44,8 @@ def parse_votes(
     classes: Iterable[Any] | None = None,
     n_bags: int | None = None,
     bag_ids: Sequence[Any] | NDArray[Any] | None = None,
+    *,
+    warn: bool = True,
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64] | None, NDArray[Any]]:
     """Turn candidate sets, votes or weights into a mask (m, q), weights (m, q) or None, and the class names (q,).
 
@@ -61,6 +65,8 @@ def parse_votes(
         The number of bags that there must be sets for; None for any number.
     bag_ids : sequence of m ids, default=None
         What errors call the bags; None counts them from 0.
+    warn : bool, default=True
+        Whether to warn of what is probably meant otherwise, see `mipl.odd_candidates`.
 
     Returns
     -------
@@ -89,8 +95,11 @@ def parse_votes(
     is_matrix = array is not None and array.ndim == 2 and array.dtype.kind in "biuf"
     entries: Any = array if is_matrix else list(_entries(candidates))
     _check_count(len(entries), "candidate sets", n_bags, bag_ids)
-    parse = _parse_matrix if is_matrix else _parse_entries
-    mask, weights, names = parse(entries, None if classes is None else _as_classes(classes), bag_ids)
+    known = None if classes is None else _as_classes(classes)
+    if is_matrix:
+        mask, weights, names = _parse_matrix(entries, known, bag_ids)
+    else:
+        mask, weights, names = _parse_entries(entries, known, bag_ids, warn)
     if len(names) < 2:
         raise DataError(f"only one class ({names.tolist()}); there is nothing to tell apart, pass all class names")
     empty = np.flatnonzero(~mask.any(axis=1))
@@ -127,11 +136,14 @@ def _check_count(given: int, what: str, n_bags: int | None, bag_ids: Any) -> Non
 Parsed = tuple[NDArray[np.bool_], NDArray[np.float64] | None, NDArray[Any]]
 
 
-def _parse_entries(entries: list[Any], classes: NDArray[Any] | None, bag_ids: Any) -> Parsed:
+def _parse_entries(entries: list[Any], classes: NDArray[Any] | None, bag_ids: Any, warn: bool) -> Parsed:
     if not entries:
         raise DataError("no candidate sets: the data set is empty")
     known = None if classes is None else set(classes.tolist())
     read = [read_entry(bag_name(i, bag_ids), unwrapped(entry), known) for i, entry in enumerate(entries)]
+    for odd in find_odd_candidates(read, named=classes is not None) if warn else ():
+        bags = bag_name(odd.bags[0], bag_ids) + (f" and {len(odd.bags) - 1} more" if len(odd.bags) > 1 else "")
+        warnings.warn(f"probably not meant so: {bags}: {odd.message}; {odd.remedy}", UserWarning, stacklevel=4)
     if classes is None:
         classes = _sorted_labels(label for entry in read for label in entry or ())
         if not len(classes):

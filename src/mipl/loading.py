@@ -156,7 +156,7 @@ def load_with_ids(
         columns = replace(columns, **{name: given.pop(name) for name in ("patch", "size") if name in given})
         if given or options:
             raise DataError(f"tables have no option {', '.join(map(repr, [*given, *options]))}; see mipl.load")
-        loaded = frames.read(source, columns).load(columns.missing, unlabelled)
+        loaded = frames.read(source, columns).load(columns.missing, unlabelled, warn=True)
         return loaded if background is None else loaded._replace(dataset=with_background(loaded.dataset, background))
     sources = [source] if isinstance(source, str | Path) else list(source) if isinstance(source, Iterable) else [source]
     if not sources:

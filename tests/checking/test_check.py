@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from io_support import datasets, same_folder
@@ -72,6 +74,24 @@ def test_a_clean_file_has_no_problems(tmp_path: Path):
         ([*CLEAN, "f,wren,,3,3.25"], "duplicated bag", "warning", ["'b' and 'f'"]),
         ([*CLEAN, "b,wren,,3,3.25"], "duplicated instance", "note", ["bag 'b'"]),
         ([line.rpartition(",")[0] + ",7" for line in CLEAN], "constant feature", "warning", ["column 'height'"]),
+        ([*CLEAN, "f,wren:2|owl,,7,1"], "vote forgotten", "warning", ["line 8, bag 'f'", "'wren:2' has a vote"]),
+        ([*CLEAN, "f,NaN,,7,1"], "missing value as a class", "warning", ["line 8, bag 'f'", "'NaN'"]),
+        ([*CLEAN, "f,owl|None,,7,1"], "missing value as a class", "warning", ["line 8, bag 'f'", "'None'"]),
+        ([*CLEAN, "f,\u00c5|owl,,7,1", "g,A\u030a,,8,1"], "two Unicode forms", "warning", ["bag 'g'", r"'A\u030a'"]),
+        (
+            [f"{line.rsplit(',', 2)[0]},{1_700_000_000 + i},1.5" for i, line in enumerate(CLEAN)],
+            "digits lost",
+            "warning",
+            ["line 2, bag 'a', instance 0, column 'width'", "1700000001 in line 3", "of 6 values 1 are left"],
+        ),
+        (
+            [f"{name},{'0|1|1' if name in 'ac' else '1|1|1'},,{i}.5,1" for i, name in enumerate("abcd")],
+            "candidates like a mask",
+            "warning",
+            ["line 2, bag 'a'", "line 3, bag 'b'", "labels 0 and 1"],
+        ),
+        ([*CLEAN[2:], "b,,,3,2", "c,,,4,2"], "constant within bags", "warning", ["column 'width'", "--ignore 'width'"]),
+        (["a,owl|wren,,1,5", "a,,,2,4", "b,owl,,1,4", "b,,,2,9"], "counts within bags", "warning", ["column 'width'"]),
         (["a,owl,,1,1", "b,owl,,2,3"], "one class", "error", ["owl"]),
         (["a,owl|wren,,1,1", "b,owl|wren,,2,3"], "nothing known", "error", ["every class is a candidate"]),
     ],
@@ -91,6 +111,55 @@ def test_missing_values_of_many_columns_are_one_line_with_counts(tmp_path: Path)
     assert problem.kind == "missing value"
     for word in ("line 8, bag 'f'", "3 in all: 2 in column 'width', 1 in column 'height'", "--missing drop|mean"):
         assert word in str(problem)
+
+
+PARAGRAPHS = [("a", "owl|wren", "so"), ("a", "", "it"), ("b", "owl", "goes"), ("b", "", "on"), ("b", "", "and on")]
+
+
+def test_text_beside_the_numbers_of_its_rows_is_not_usable(tmp_path: Path):
+    path = tmp_path / "x.csv"
+    lines = [f"{bag},{sets},{text},{k}" for (bag, sets, text), k in zip(PARAGRAPHS, [1, 2, 1, 2, 3], strict=True)]
+    path.write_text("bag_id,candidates,text,paragraph\n" + "\n".join(lines) + "\n")
+    problem = mipl.check(path).problems[0]
+    assert (problem.kind, problem.severity) == ("no features", "error")
+    assert "'text'" in problem.message
+    with pytest.raises(DataError, match="'paragraph', is the number of a row in its bag; turn the text into numbers"):
+        mipl.load(path)
+    assert mipl.check(path, features="paragraph").usable  # who asks for it gets it, with a warning
+    assert "counts within bags" in kinds(mipl.check(path, features="paragraph"))
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("f,wren:2|owl,,7,1", "has a vote"),
+        ("f,<NA>,,7,1", "missing value"),
+        ("f,\u00c5|A\u030a,,7,1", "Unicode forms"),
+        ("f,owl,,16777217,1\nf,,,16777216,1", "one number in single precision"),
+    ],
+)
+def test_loading_warns_too_of_what_it_reads_otherwise_than_meant(tmp_path: Path, line, word):
+    path = write(tmp_path / "x.csv", [*CLEAN, line])
+    with pytest.warns(UserWarning, match=f"line 8, bag 'f'.*{word}"):
+        mipl.load(path)
+    with pytest.warns(UserWarning, match=word):
+        mipl.load(pd.read_csv(path, keep_default_na=False))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mipl.load(write(path, CLEAN))
+        mipl.check(path)  # a report says it, and not a warning too
+
+
+def test_lists_of_zeros_and_ones_are_labels_with_a_warning():
+    bags = [np.ones((1, 2))] * 3
+    with pytest.warns(UserWarning, match=r"bag 'p' and 2 more: .* labels 0 and 1; .*numpy.array"):
+        assert mipl.MIPLDataset(bags, [[0, 1, 1], [1, 0, 0], [0, 1, 0]], bag_ids=["p", "q", "r"]).n_classes == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mipl.MIPLDataset(bags, [[0, 1], [1], [0]])
+        mipl.MIPLDataset(bags, [[0, 1]] * 3)
+        mipl.MIPLDataset(bags, np.array([[0, 1], [1, 0], [0, 1]]))
+        mipl.MIPLDataset(bags, ["chr:1|chrX", "chrX", "chr:1"], classes=["chr:1", "chrX"])
 
 
 def test_all_problems_are_told_at_once(tmp_path: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -138,7 +139,8 @@ def _unsplit(raw: RawBags, sep: str, found: list[str], severity: str, looks: str
 def _near_duplicates(raw: RawBags, names: list[Any], counts: Counter[Any]) -> Iterator[Problem]:
     """Class names that differ in case, blanks or punctuation only."""
     by_plain: dict[str, list[str]] = {}
-    for name in sorted(map(str, names)):
+    # Two Unicode forms of one name are told already.
+    for name in sorted({unicodedata.normalize("NFC", str(name)): str(name) for name in names}.values()):
         by_plain.setdefault(re.sub(r"[\W_]+", "", name).casefold() or name, []).append(name)
     for group in by_plain.values():
         if len(group) > 1:

@@ -27,6 +27,9 @@ def check_instances(raw: RawBags, columns: Columns) -> Iterator[Problem]:
     yield from _bad_cells(raw, columns)
     yield from _odd_columns(raw)
     yield from _odd_features(raw)
+    image = len(raw.instance_shape or ()) > 1  # the margins of images are often the same
+    if not image and not any(problem.kind == "no features" for problem in raw.problems):
+        yield from _features_of_bags(raw)
     yield from _duplicates(raw)
 
 
@@ -122,6 +125,34 @@ def _odd_features(raw: RawBags) -> Iterator[Problem]:
                 message,
                 "look for wrong values, rescale it, or take its logarithm",
             )
+
+
+def _features_of_bags(raw: RawBags) -> Iterator[Problem]:
+    """Features that do not tell the instances of a bag apart, or only by their number."""
+    sizes = np.diff(raw.offsets)
+    several = np.flatnonzero(sizes > 1)
+    if len(several) < 2:
+        return
+    start, stop = raw.offsets[several[0]], raw.offsets[several[0] + 1]
+    first = np.repeat(raw.offsets[:-1], sizes)
+    inside = (raw.values[start:stop] == raw.values[start]).all(axis=0)
+    for j in np.flatnonzero(inside):
+        column = raw.values[:, j]
+        inside[j] = (column == column[first]).all() and (column != column[0]).any()
+    for kind, found, message, remedy in (
+        ("counts within bags", raw.counting_features(), "the number of an instance in its bag", ""),
+        (
+            "constant within bags",
+            inside,
+            "the same value in all instances of a bag, for every bag",
+            "right for what is known of the bag as a whole; if it is the bag's number, ",
+        ),
+    ):
+        columns = np.flatnonzero(found).tolist()
+        if columns:
+            leave = "" if raw.feature_names is None else _ignoring([raw.feature_names[j] for j in columns])
+            names = _listed([raw.feature(j) for j in columns])
+            yield Problem(kind, "warning", raw.where, f"{names}: {message}", f"{remedy}{leave}" if leave else "")
 
 
 def _duplicates(raw: RawBags) -> Iterator[Problem]:

@@ -113,7 +113,12 @@ def check_raw(
     raw: RawBags, columns: Columns, unlabelled: Sequence[Any] | None = None, background: Any = None
 ) -> Report:
     """Check bags as a file has them."""
-    problems = [*raw.problems, *check_instances(raw, columns), *check_classes(raw, columns, unlabelled)]
+    problems = [
+        *raw.problems,
+        *raw.oddities(),
+        *check_instances(raw, columns),
+        *check_classes(raw, columns, unlabelled),
+    ]
     if not any(problem.severity == "error" for problem in problems):
         try:  # whatever else a data set refuses
             dataset = raw.load(columns.missing, unlabelled).dataset

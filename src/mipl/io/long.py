@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mipl.errors import DataError
-from mipl.io.columns import Columns, Roles, absent
+from mipl.io.columns import Columns, Roles, absent, listed_names
 from mipl.io.feature_columns import Features
 from mipl.io.guessing import likely_columns
 from mipl.io.labels import (
@@ -108,6 +108,14 @@ def from_long(
     if "feature_names" not in extra and features.names == tuple(f"f{j}" for j in range(len(features.columns))):
         raw.feature_names = None  # the names of features without names
     _read_labels(raw, table, rows, roles, columns, extra, text)
+    texts = [name for name, why in features.left_out.items() if why == "text"]
+    if texts and columns.features is None and columns.model_features is None and raw.counting_features().all():
+        message = (
+            f"the text in {listed_names(texts)} is no feature, and what is left, {listed_names(features.columns)}, is "
+            "the number of a row in its bag"
+        )
+        remedy = "turn the text into numbers first, or say what the features are with features=[...] (--features)"
+        raw.problems.append(Problem("no features", "error", where, message, remedy))
     if roles["instance_id"] is not None:
         raw.instance_ids = np.array([str(v) for v in whole(table, roles["instance_id"]).to_pylist()])[rows]
         if (as_ids := as_numbers(raw.instance_ids.tolist())).dtype.kind == "i":

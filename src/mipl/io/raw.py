@@ -7,7 +7,8 @@ list what `mipl.load` refuses one by one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,17 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipl.bags import Bags
+from mipl.candidates import parse_votes
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.border import border
 from mipl.io.columns import Roles, absent
 from mipl.io.numbers import reads_as_number
 from mipl.io.problems import Problem
+from mipl.odd_candidates import find_odd_candidates
 
 __all__ = ["Loaded", "RawBags"]
 
 _LOG = logging.getLogger(__name__)
 _LARGEST = float(np.finfo(np.float32).max)
+#: From here on single precision does not hold every integer; this share of the values of a column may become others.
+_EXACT, _COLLAPSED = 2**24, 0.01
+_SHOWN = 5
 
 
 class Loaded(NamedTuple):
@@ -146,9 +152,52 @@ class RawBags:
         message = f"the value is {value:g}, beyond the {_LARGEST:.2g} that float32 holds"
         return Problem("value too large", "error", where, message, "rescale the column")
 
+    # ---------------------------------------------------------------- what is probably meant otherwise
+
+    def counting_features(self) -> NDArray[np.bool_]:
+        """Which features (d,) run 0, 1, 2, ... or 1, 2, 3, ... in every bag; none where bags have one instance each."""
+        starts, sizes = self.offsets[:-1], np.diff(self.offsets)
+        first = self.values[starts]
+        counts: NDArray[np.bool_] = ((first == 0).all(axis=0) | (first == 1).all(axis=0)) & ((sizes > 1).sum() > 1)
+        place = np.arange(len(self.values)) - np.repeat(starts, sizes)
+        for j in np.flatnonzero(counts):
+            counts[j] = (self.values[:, j] - first[0, j] == place).all()
+        return counts
+
+    def oddities(self) -> Iterator[Problem]:
+        """Warnings of candidates and numbers that can be read, but lose or change what they mean."""
+        for odd in find_odd_candidates(self.candidates or [], named=self.classes is not None):
+            some = [self.bag_place(int(self.offsets[i])) for i in odd.bags[:_SHOWN]]
+            more = f" and {len(odd.bags) - _SHOWN} more" if len(odd.bags) > _SHOWN else ""
+            told = f"; the same in {', '.join(map(self._short, some[1:]))}{more}" if some[1:] else ""
+            yield Problem(odd.kind, "warning", some[0], f"{odd.message}{told}", odd.remedy)
+        if self.values.dtype == np.float32 or not self.values.size:
+            return
+        with np.errstate(invalid="ignore"):
+            largest = np.fmax(-np.fmin.reduce(self.values, axis=0), np.fmax.reduce(self.values, axis=0))
+        for j in np.flatnonzero((largest >= _EXACT) & (largest <= _LARGEST)).tolist():
+            values, rows = np.unique(self.values[:, j], return_index=True)
+            values = values[np.isfinite(values)]
+            same = np.flatnonzero((np.diff(values.astype(np.float32)) == 0) & (np.abs(values[1:]) >= _EXACT))
+            if len(same) >= _COLLAPSED * len(values):
+                one, other = sorted(rows[same[0] : same[0] + 2].tolist())
+                place = self._short(self.place(other))
+                message = (
+                    f"{self.values[one, j]:.15g}, and {self.values[other, j]:.15g} in {place}, are one number "
+                    f"in single precision, in which bags are held: of {len(values)} values {len(values) - len(same)} "
+                    "are left"
+                )
+                remedy = "subtract a common start, or the start of each bag"
+                yield Problem("digits lost", "warning", self.place(one, j), message, remedy)
+
+    def _short(self, place: str) -> str:
+        return place.removeprefix(f"{self.where}: ")
+
     # ---------------------------------------------------------------- to a data set
 
-    def load(self, missing: str | None = None, unlabelled: Sequence[Any] | None = None) -> Loaded:
+    def load(
+        self, missing: str | None = None, unlabelled: Sequence[Any] | None = None, *, warn: bool = False
+    ) -> Loaded:
         """Make a data set, or raise the first problem.
 
         Parameters
@@ -157,7 +206,11 @@ class RawBags:
             ``"drop"``, ``"mean"`` or None, see `mipl.io.columns.Columns`.
         unlabelled : sequence of labels, default=None
             The classes that a bag without candidates may have; None refuses such bags.
+        warn : bool, default=False
+            Whether to warn of `oddities`.
         """
+        for problem in self.oddities() if warn else ():
+            warnings.warn(f"probably not meant so: {problem}", UserWarning, stacklevel=4)
         remarks = list(self.remarks)
         with border(self.where):
             part = self._checked(missing, remarks)
@@ -179,11 +232,13 @@ class RawBags:
 
     def _dataset(self, candidates: Any, classes: Any) -> MIPLDataset:
         try:
+            mask, weights, names = parse_votes(candidates, classes, bag_ids=self.bag_ids, warn=False)
             return MIPLDataset(
                 bags=self._bags(),
-                candidates=candidates,
+                candidates=mask,
+                candidate_weights=weights,
                 labels=self.labels,
-                classes=classes,
+                classes=names,
                 instance_labels=self.instance_labels,
                 bag_ids=self.bag_ids,
                 name=self.name or "",

@@ -91,8 +91,8 @@ def read_files(
     files = expand(sources)
     if len(files) == 1 and images.get("table") is None:
         found = read_raw(files[0], columns, **images)
-        return Loaded(found) if isinstance(found, MIPLDataset) else found.load(columns.missing, unlabelled)
-    return read_joined(files, columns, **images).load(columns.missing, unlabelled)
+        return Loaded(found) if isinstance(found, MIPLDataset) else found.load(columns.missing, unlabelled, warn=True)
+    return read_joined(files, columns, **images).load(columns.missing, unlabelled, warn=True)
 
 
 def read_joined(files: Sequence[Path], columns: Columns, **images: Any) -> RawBags:

@@ -55,6 +55,10 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         The shape of an instance before it was flattened.
     feature_ranges_ : (2, d) array
         Smallest and largest value of each feature in the training bags; new bags far outside are warned of.
+    reading_ : dict
+        How the files of the training bags were read: the options of `mipl.load` or `mipl.scan` that were given, with
+        the means of the features for ``missing="mean"``. ``mipl.load("new.csv", **model.reading_)`` reads others so,
+        and the command line does by itself. Empty where there were no files or options.
     """
 
     #: Name in the registry and in tables.
@@ -163,20 +167,24 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         if isinstance(bags, BagStream):
             for given in (candidates, classes, background, groups, sample_weight):
                 _check_none(given, "candidates, classes, background and groups")
-            return self._learn_from(bags, bags.classes, lambda: self._fit_stream(bags))
+            return self._learn_from(bags, bags.classes, bags.reading, lambda: self._fit_stream(bags))
         checked = _bags_of(bags)
         warn_of_wild_bags(checked, _ids_of(bags), stacklevel=2)
         supervision, names = _supervision(bags, len(checked), candidates, classes, background, groups, sample_weight)
         counts, known = supervision.counting()
         kept = checked if counts is None else checked[counts]
-        return self._learn_from(checked, names, lambda: self._fit_supervised(kept, known))
+        reading = bags.reading if isinstance(bags, MIPLDataset) else {}
+        return self._learn_from(checked, names, reading, lambda: self._fit_supervised(kept, known))
 
-    def _learn_from(self, bags: Bags | BagStream, names: NDArray[Any], learn: Callable[[], None]) -> Self:
+    def _learn_from(
+        self, bags: Bags | BagStream, names: NDArray[Any], reading: dict[str, Any], learn: Callable[[], None]
+    ) -> Self:
         """Forget what was learned, note what the bags are like, and learn."""
         self._forget()
         self.classes_ = names
         self.n_features_in_ = bags.n_features
         self.instance_shape_ = bags.instance_shape
+        self.reading_ = dict(reading)
         if bags.feature_names is not None:
             self.feature_names_in_ = np.array(bags.feature_names)
         if isinstance(bags, Bags):

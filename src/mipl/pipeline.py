@@ -49,6 +49,11 @@ class BagPipeline(Pipeline):  # type: ignore[misc]
         """The shape of an instance before the first step."""
         return tuple(self.steps[0][1].instance_shape_)
 
+    @property
+    def reading_(self) -> dict[str, Any]:
+        """How the files of the training bags were read, see `mipl.base.MIPLClassifier`."""
+        return dict(last_step(self).reading_)
+
     def predict_instances(self, bags: Any) -> NDArray[np.floating[Any]]:
         """Class probabilities (n, q + 1) of every instance, the last column for the negative class."""
         proba: NDArray[np.floating[Any]] = last_step(self).predict_instances(before_last(self, bags))

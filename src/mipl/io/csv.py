@@ -133,7 +133,7 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
     head = read_head(text, where, columns)
     if head.extra and columns.verify:
         _check_rows(io.BytesIO(text), head.extra, where)
-    decimal = columns.decimal or ("." if head.extra else decimal_mark(head.sample))
+    decimal = _decimal(head, columns)
     kinds = _kinds(where, head, decimal, columns)
     try:
         table, skipped = _read_table(text, head, decimal, kinds)
@@ -202,7 +202,7 @@ def open_text(path: Path, columns: Columns, rows: int) -> OpenText:
     if head.extra and columns.verify:
         with open_decompressed(path) as file:
             _check_rows(file, head.extra, where)
-    decimal = columns.decimal or ("." if head.extra else decimal_mark(head.sample))
+    decimal = _decimal(head, columns)
     kinds = _kinds(where, head, decimal, columns)
     quoted = b'"' in text
     row_bytes = max(1, len(start) // max(1, start.count(b"\n")))
@@ -272,6 +272,12 @@ def _feature_columns(bags: Bags) -> tuple[str, ...]:
 
 def _unnamed(n_features: int) -> tuple[str, ...]:
     return tuple(f"f{j}" for j in range(n_features))
+
+
+def _decimal(head: Head, columns: Columns) -> str:
+    """The decimal mark that the user says, else that of mipl's own files, a model's files, or the first rows."""
+    own = "decimal" in columns.remembered and (head.extra or head.sep == columns.decimal)
+    return (None if own else columns.decimal) or ("." if head.extra else decimal_mark(head.sample))
 
 
 def _numeric(j: int, rows: list[list[str]], decimal: str) -> bool:

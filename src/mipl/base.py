@@ -119,6 +119,13 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         """Posterior of the true label (m, q), by default the class probabilities restricted to the candidates."""
         return restrict_to_candidates(self._finite(self._predict_proba(bags)), candidates)
 
+    def _resolve_votes(
+        self, bags: Bags, candidates: NDArray[np.bool_], votes: NDArray[np.float64]
+    ) -> NDArray[np.floating[Any]]:
+        """As `_resolve`, with votes or weights (m, q) on the candidates; by default they are only said to be unused."""
+        warn_sets_only(self.name or type(self).__name__, stacklevel=4)
+        return self._resolve(bags, candidates)
+
     # ---------------------------------------------------------------- public interface
 
     def fit(
@@ -226,9 +233,9 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         ----------
         bags : MIPLDataset, Bags, list of (n_i, d) arrays, or 3-D array
             A data set brings its own candidates; its classes may be some of the model's, in any order.
-        candidates : (m, q) bool mask, or m collections of labels, default=None
-            The candidate labels of each bag; None takes those of the data set. Of votes or weights, only whether they
-            are positive counts.
+        candidates : (m, q) mask or weights, or m collections of labels, mappings or strings, default=None
+            The candidate labels of each bag, with votes or weights where `fit` takes them; None takes those of the data
+            set. A method that can only use sets says so in a warning.
         """
         if isinstance(bags, BagStream):
             _check_none(candidates, "candidates")
@@ -238,7 +245,10 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
             if not isinstance(bags, MIPLDataset):
                 raise DataError("no candidates: pass resolve(bags, candidates), or resolve(dataset)")
             candidates = self._candidates_of(bags)
-        return self._finite(self._resolve(checked, self._check_candidates(candidates, bags, len(checked))))
+        mask, votes, _ = parse_votes(candidates, self.classes_, n_bags=len(checked), bag_ids=_ids_of(bags))
+        if votes is None or all(len(set(row[row > 0].tolist())) == 1 for row in votes):  # equal votes tell nothing
+            return self._finite(self._resolve(checked, mask))
+        return self._finite(self._resolve_votes(checked, mask, votes))
 
     def score(self, bags: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy against true labels.
@@ -319,8 +329,13 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         return parse_candidates(candidates, self.classes_, n_bags=n_bags, bag_ids=_ids_of(bags))[0]
 
     def _candidates_of(self, dataset: MIPLDataset) -> Any:
-        """A data set's candidate sets by name, or its mask where the model knows no names."""
-        return dataset.candidates if self._by_position(dataset) else dataset.candidate_sets()
+        """A data set's candidate sets or votes by name, or its mask or votes where the model knows no names."""
+        votes = dataset.candidate_weights
+        if self._by_position(dataset):
+            return dataset.candidates if votes is None else votes
+        if votes is None:
+            return dataset.candidate_sets()
+        return [dict(zip(dataset.classes.tolist(), row, strict=True)) for row in votes.tolist()]
 
     def _labels_of(self, bags: Any) -> Any:
         """A data set's true labels by name, or as class indices where the model knows no names."""

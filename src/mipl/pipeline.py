@@ -66,7 +66,7 @@ class BagPipeline(Pipeline):  # type: ignore[misc]
         ----------
         bags : MIPLDataset, Bags, list of (n_i, d) arrays, or 3-D array
             A data set brings its own candidates.
-        candidates : (m, q) bool mask, or m collections of labels, default=None
+        candidates : (m, q) mask or weights, or m collections of labels, mappings or strings, default=None
             The candidate labels of each bag; None takes those of the data set.
         """
         posterior: NDArray[np.floating[Any]] = last_step(self).resolve(before_last(self, bags), candidates)

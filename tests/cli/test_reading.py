@@ -94,6 +94,18 @@ def test_options_of_the_command_line_override_those_of_training(run, german, tmp
     assert "no column 'Aufnahme'" in run("predict", "m.mipl", "new.csv", code=2).stderr
 
 
+def test_the_default_of_an_option_can_be_asked_for_too(run, animals, tmp_path):
+    text = (tmp_path / "train.csv").read_text()
+    (tmp_path / "train.csv").write_text(text.replace(",ant,", ",ant+bee,"))
+    run("fit", "train.csv", "--candidates-sep", "+", "-m", "PL-kNN", "--out", "m.mipl", "--quiet")
+    (tmp_path / "new.csv").write_text("bag_id,candidates,length,width\nx,bee+cat,10,10\n")
+    found = json.loads(run("resolve", "new.csv", "--model", "m.mipl", "--json").stdout)
+    assert found[0]["candidates"] == ["bee", "cat"]
+    told = run("resolve", "new.csv", "--model", "m.mipl", "--candidates-sep", "|", code=2).stderr
+    assert "read as in training" not in told
+    assert "'bee+cat'" in told
+
+
 @pytest.mark.parametrize(
     "written",
     [{"sep": ",", "decimal": "."}, {"sep": "\t", "decimal": ","}, {"sep": ",", "decimal": ","}],

@@ -193,3 +193,11 @@ def test_a_caption_says_how_bags_were_drawn_and_split():
     assert "2 random 50/50 splits." in scores_table(scored()).caption
     chosen = Suite(methods=["PL-kNN"], datasets=["digits"], splits=2, draw="per-split", train_size=0.7)
     assert "2 random 70/30 splits of bags drawn anew." in scores_table(Results(chosen, [])).caption
+
+
+def test_a_status_calls_what_failed_by_the_names_of_tables():
+    chosen = made().suite
+    failed = [record(cell, None, error="ValueError: no") for cell in chosen.cells().values()]
+    text = status(Results(chosen, failed))
+    assert "failed: digits r=1 split 0 PL-kNN (MaxMin) and 7 more: ValueError: no" in text
+    assert "embed=" not in text

@@ -39,6 +39,19 @@ def test_a_data_set_of_some_of_the_models_classes_gets_the_right_names(model: Ev
     assert found.instance.tolist() == [1, 0]
 
 
+def test_votes_that_a_method_cannot_use_are_told_of_and_equal_ones_are_not(model: EvidenceModel, recwarn: Any):
+    voted = animals([{"bee": 1, "cat": 9}, {"bee": 2}])
+    with pytest.warns(UserWarning, match="uses candidate sets only"):
+        found = mipl.resolve(voted, model)
+    with pytest.warns(UserWarning, match="uses candidate sets only"):
+        np.testing.assert_array_equal(model.resolve(voted), found.posterior)
+    recwarn.clear()
+    np.testing.assert_array_equal(
+        mipl.resolve(animals([{"bee": 3, "cat": 3}, {"bee"}]), model).posterior, found.posterior
+    )
+    assert not recwarn.list
+
+
 @pytest.mark.parametrize("order", [["cat", "bee", "ant"], ["bee", "dog", "cat", "ant"]])
 def test_the_order_of_a_data_sets_classes_and_those_that_nobody_has_do_not_matter(model: EvidenceModel, order: Any):
     found = mipl.resolve(animals([{"ant", "bee"}, {"cat", "ant"}], classes=order), model)

@@ -55,6 +55,10 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         The shape of an instance before it was flattened.
     feature_ranges_ : (2, d) array
         Smallest and largest value of each feature in the training bags; new bags far outside are warned of.
+    reading_ : dict
+        How the files of the training bags were read: the options of `mipl.load` or `mipl.scan` that were given, with
+        the means of the features for ``missing="mean"``. ``mipl.load("new.csv", **model.reading_)`` reads others so,
+        and the command line does by itself. Empty where there were no files or options.
     """
 
     #: Name in the registry and in tables.
@@ -115,6 +119,13 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         """Posterior of the true label (m, q), by default the class probabilities restricted to the candidates."""
         return restrict_to_candidates(self._finite(self._predict_proba(bags)), candidates)
 
+    def _resolve_votes(
+        self, bags: Bags, candidates: NDArray[np.bool_], votes: NDArray[np.float64]
+    ) -> NDArray[np.floating[Any]]:
+        """As `_resolve`, with votes or weights (m, q) on the candidates; by default they are only said to be unused."""
+        warn_sets_only(self.name or type(self).__name__, stacklevel=4)
+        return self._resolve(bags, candidates)
+
     # ---------------------------------------------------------------- public interface
 
     def fit(
@@ -163,20 +174,24 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         if isinstance(bags, BagStream):
             for given in (candidates, classes, background, groups, sample_weight):
                 _check_none(given, "candidates, classes, background and groups")
-            return self._learn_from(bags, bags.classes, lambda: self._fit_stream(bags))
+            return self._learn_from(bags, bags.classes, bags.reading, lambda: self._fit_stream(bags))
         checked = _bags_of(bags)
         warn_of_wild_bags(checked, _ids_of(bags), stacklevel=2)
         supervision, names = _supervision(bags, len(checked), candidates, classes, background, groups, sample_weight)
         counts, known = supervision.counting()
         kept = checked if counts is None else checked[counts]
-        return self._learn_from(checked, names, lambda: self._fit_supervised(kept, known))
+        reading = bags.reading if isinstance(bags, MIPLDataset) else {}
+        return self._learn_from(checked, names, reading, lambda: self._fit_supervised(kept, known))
 
-    def _learn_from(self, bags: Bags | BagStream, names: NDArray[Any], learn: Callable[[], None]) -> Self:
+    def _learn_from(
+        self, bags: Bags | BagStream, names: NDArray[Any], reading: dict[str, Any], learn: Callable[[], None]
+    ) -> Self:
         """Forget what was learned, note what the bags are like, and learn."""
         self._forget()
         self.classes_ = names
         self.n_features_in_ = bags.n_features
         self.instance_shape_ = bags.instance_shape
+        self.reading_ = dict(reading)
         if bags.feature_names is not None:
             self.feature_names_in_ = np.array(bags.feature_names)
         if isinstance(bags, Bags):
@@ -218,9 +233,9 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         ----------
         bags : MIPLDataset, Bags, list of (n_i, d) arrays, or 3-D array
             A data set brings its own candidates; its classes may be some of the model's, in any order.
-        candidates : (m, q) bool mask, or m collections of labels, default=None
-            The candidate labels of each bag; None takes those of the data set. Of votes or weights, only whether they
-            are positive counts.
+        candidates : (m, q) mask or weights, or m collections of labels, mappings or strings, default=None
+            The candidate labels of each bag, with votes or weights where `fit` takes them; None takes those of the data
+            set. A method that can only use sets says so in a warning.
         """
         if isinstance(bags, BagStream):
             _check_none(candidates, "candidates")
@@ -230,7 +245,10 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
             if not isinstance(bags, MIPLDataset):
                 raise DataError("no candidates: pass resolve(bags, candidates), or resolve(dataset)")
             candidates = self._candidates_of(bags)
-        return self._finite(self._resolve(checked, self._check_candidates(candidates, bags, len(checked))))
+        mask, votes, _ = parse_votes(candidates, self.classes_, n_bags=len(checked), bag_ids=_ids_of(bags))
+        if votes is None or all(len(set(row[row > 0].tolist())) == 1 for row in votes):  # equal votes tell nothing
+            return self._finite(self._resolve(checked, mask))
+        return self._finite(self._resolve_votes(checked, mask, votes))
 
     def score(self, bags: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy against true labels.
@@ -311,8 +329,13 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         return parse_candidates(candidates, self.classes_, n_bags=n_bags, bag_ids=_ids_of(bags))[0]
 
     def _candidates_of(self, dataset: MIPLDataset) -> Any:
-        """A data set's candidate sets by name, or its mask where the model knows no names."""
-        return dataset.candidates if self._by_position(dataset) else dataset.candidate_sets()
+        """A data set's candidate sets or votes by name, or its mask or votes where the model knows no names."""
+        votes = dataset.candidate_weights
+        if self._by_position(dataset):
+            return dataset.candidates if votes is None else votes
+        if votes is None:
+            return dataset.candidate_sets()
+        return [dict(zip(dataset.classes.tolist(), row, strict=True)) for row in votes.tolist()]
 
     def _labels_of(self, bags: Any) -> Any:
         """A data set's true labels by name, or as class indices where the model knows no names."""

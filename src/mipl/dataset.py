@@ -78,6 +78,8 @@ class MIPLDataset:
     groups: NDArray[np.int64] | None
     candidate_weights: NDArray[np.float64] | None
     background: Any
+    #: The options of `mipl.load` that its files were read with, for models to remember; empty for other data sets.
+    reading: dict[str, Any]
 
     def __init__(
         self,
@@ -110,6 +112,7 @@ class MIPLDataset:
         self.background = None if column is None else names[column].item()
         self.name = as_text(name)
         self.description = as_text(description)
+        self.reading = {}
 
     def __repr__(self) -> str:
         weights = "" if self.candidate_weights is None else ", weighted candidates"
@@ -238,7 +241,7 @@ class MIPLDataset:
         if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
             key = key[0]  # scikit-learn indexes samples as X[key, ...]
         index = np.atleast_1d(np.arange(len(self))[key])
-        return MIPLDataset(
+        part = MIPLDataset(
             bags=self.bags[key if isinstance(key, slice) else index],
             candidates=self.candidates[index],
             labels=None if self.labels is None else label_names(self.labels[index], self.classes),
@@ -251,6 +254,8 @@ class MIPLDataset:
             candidate_weights=None if self.candidate_weights is None else self.candidate_weights[index],
             background=self.background,
         )
+        part.reading = self.reading
+        return part
 
     def with_bags(self, bags: Bags) -> MIPLDataset:
         """The same data set with other instances: `bags` has the same sizes, whatever its features."""

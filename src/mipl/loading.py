@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -35,7 +35,7 @@ def load(
     instance_id: str | None = None,
     sep: str | None = None,
     decimal: str | None = None,
-    missing: str | None = None,
+    missing: str | Mapping[str, float] | None = None,
     candidates_sep: str = "|",
     unlabelled: Sequence[Any] | None = None,
     background: Any = None,
@@ -71,9 +71,10 @@ def load(
         What separates the columns of a text file; None detects comma, semicolon or tab.
     decimal : str, default=None
         The decimal mark of a text file, ``"."`` or ``","``; None detects it.
-    missing : str, default=None
-        ``"drop"`` leaves out instances with a missing value, ``"mean"`` fills in the mean of the column in this file,
-        None refuses missing values.
+    missing : str or mapping from str to float, default=None
+        ``"drop"`` leaves out instances with a missing value, ``"mean"`` fills in the mean of the column in this file, a
+        mapping the value that it has for the feature, such as the means that a model remembers; None refuses missing
+        values.
     candidates_sep : str, default="|"
         What separates the labels in a candidates cell.
     unlabelled : sequence of labels, default=None
@@ -105,6 +106,9 @@ def load(
     >>> ds = load("digits", r=1, seed=0)
     >>> ds.candidates.sum(axis=1).max()
     np.int64(2)
+
+    New files as the training files of a model were read, with its means in place of missing values:
+    ``load("new.csv", **model.reading_)``.
     """
     columns = Columns(
         bag=bag,
@@ -157,22 +161,29 @@ def load_with_ids(
         if given or options:
             raise DataError(f"tables have no option {', '.join(map(repr, [*given, *options]))}; see mipl.load")
         loaded = frames.read(source, columns).load(columns.missing, unlabelled, warn=True)
-        return loaded if background is None else loaded._replace(dataset=with_background(loaded.dataset, background))
+        return _finished(loaded, columns, background)
     sources = [source] if isinstance(source, str | Path) else list(source) if isinstance(source, Iterable) else [source]
     if not sources:
         raise DataError("no files to load")
     if len(sources) == 1 and isinstance(sources[0], str) and sources[0] in dataset_names():
         # Options such as `patch` are an image folder's and a data set's alike; the data set says which it has.
-        if columns != Columns() or given.keys() - inspect.signature(builder(sources[0])).parameters.keys():
+        given = {name: value for name, value in given.items() if name not in columns.remembered}
+        if columns.said() or given.keys() - inspect.signature(builder(sources[0])).parameters.keys():
             raise DataError(f"{sources[0]} is a data set by name; options for columns and images are for files")
-        options = {**given, **options}
-        loaded = Loaded(_build(sources[0], options))
-        return loaded if background is None else loaded._replace(dataset=with_background(loaded.dataset, background))
+        return _finished(Loaded(_build(sources[0], {**given, **options})), columns, background)
     for each in sources:
         check_source(each)
     if options:
         raise DataError(f"files have no option {', '.join(map(repr, options))}; see mipl.load for those they have")
     loaded = read_files(sources, columns, unlabelled, **given)
+    images_of = {name: given[name] for name in ("patch", "size") if name in given}
+    return _finished(loaded, replace(columns, **images_of), background)
+
+
+def _finished(loaded: Loaded, columns: Columns, background: Any) -> Loaded:
+    """What was read, with what a model is to remember of it, and the background class where the user names it."""
+    means = {} if loaded.means is None else {"missing": dict(loaded.means)}
+    loaded.dataset.reading = {**columns.said(), **means}
     return loaded if background is None else loaded._replace(dataset=with_background(loaded.dataset, background))
 
 

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator
 from mipl.bags import Bags
 from mipl.errors import DataError, MIPLError
 from mipl.feature_ranges import far_features_untold
+from mipl.io.columns import check_reading
 from mipl.parameters import check_parameters
 
 __all__ = ["answers", "check_array", "check_model", "describe_array"]
@@ -79,6 +80,7 @@ def check_model(model: Any, promised: bool) -> None:
             if getattr(part, "_parameter_constraints", None):
                 check_parameters(part)
             _check_finite(part)
+            check_reading(getattr(part, "reading_", {}))  # models of earlier files have none
         _check_training_bags(part)
     if not (promised or _is_known(model, ("mipl",))):
         return

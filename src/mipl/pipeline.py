@@ -49,6 +49,11 @@ class BagPipeline(Pipeline):  # type: ignore[misc]
         """The shape of an instance before the first step."""
         return tuple(self.steps[0][1].instance_shape_)
 
+    @property
+    def reading_(self) -> dict[str, Any]:
+        """How the files of the training bags were read, see `mipl.base.MIPLClassifier`."""
+        return dict(last_step(self).reading_)
+
     def predict_instances(self, bags: Any) -> NDArray[np.floating[Any]]:
         """Class probabilities (n, q + 1) of every instance, the last column for the negative class."""
         proba: NDArray[np.floating[Any]] = last_step(self).predict_instances(before_last(self, bags))
@@ -61,7 +66,7 @@ class BagPipeline(Pipeline):  # type: ignore[misc]
         ----------
         bags : MIPLDataset, Bags, list of (n_i, d) arrays, or 3-D array
             A data set brings its own candidates.
-        candidates : (m, q) bool mask, or m collections of labels, default=None
+        candidates : (m, q) mask or weights, or m collections of labels, mappings or strings, default=None
             The candidate labels of each bag; None takes those of the data set.
         """
         posterior: NDArray[np.floating[Any]] = last_step(self).resolve(before_last(self, bags), candidates)

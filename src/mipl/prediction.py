@@ -43,7 +43,7 @@ class Reading(NamedTuple):
 
     Attributes
     ----------
-    columns : Columns, what the columns of the files are
+    columns : Columns, what the columns of the files are, and what the model remembers of them
     images : dict, options for images
     chunk : int, the instances of a chunk; None decides by the size of the files
     raw : bool, whether names are written as they are, also where a spreadsheet would take them for formulas
@@ -213,9 +213,7 @@ def predict_to_folder(
 
 
 def _parts(files: Sequence[str], reading: Reading, model: MIPLClassifier) -> Iterator[Loaded]:
-    classes, names = model.classes_.tolist(), getattr(model, "feature_names_in_", None)
-    if names is not None:
-        reading = reading._replace(columns=replace(reading.columns, model_features=tuple(names.tolist())))
+    classes = model.classes_.tolist()
     if reading.chunk is not None or is_large(files):
         return read_chunks(files, reading.columns, classes, reading.chunk, **reading.images)
     return iter([read_files(files, reading.columns, classes, **reading.images)])

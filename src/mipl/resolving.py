@@ -59,14 +59,17 @@ def resolve(dataset: MIPLDataset, model: MIPLClassifier | Pipeline | None = None
 
         model = BagGP(random_state=0)
     _check_estimator(model)
-    if not hasattr(model, "classes_"):
+    votes = None  # a fit knows them
+    if hasattr(model, "classes_"):
+        votes = getattr(dataset, "candidate_weights", None)
+    else:
         model.fit(dataset)
     if isinstance(dataset, BagStream):
         fitted = model
         return replace(_joined(dataset.each(partial(resolve, model=fitted))), seconds=_since(start))
-    candidates = _candidates_by_name(dataset, model.classes_)
+    candidates = _by_name(dataset, dataset.candidates, model.classes_)
     method, seen = last_step(model), before_last(model, dataset.bags)
-    posterior = method.resolve(seen, candidates)
+    posterior = method.resolve(seen, candidates if votes is None else _by_name(dataset, votes, model.classes_))
     order_of = getattr(method, "label_order", None)
     return Resolution(
         classes=model.classes_,
@@ -159,8 +162,8 @@ def _check_estimator(model: Any) -> None:
         raise ParameterError(f"model must be an estimator such as BagGP(), not {what}")
 
 
-def _candidates_by_name(dataset: MIPLDataset, classes: NDArray[Any]) -> NDArray[np.bool_]:
-    """The candidates of a data set as a mask (m, q) over the model's classes (q,)."""
+def _by_name(dataset: MIPLDataset, known: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
+    """The candidates of a data set, or the votes on them, as a matrix (m, q) over the model's classes (q,)."""
     _check_same_kind(dataset, classes)
     position = {name: c for c, name in enumerate(classes.tolist())}
     column = np.array([position.get(name, -1) for name in dataset.classes.tolist()])
@@ -172,9 +175,9 @@ def _candidates_by_name(dataset: MIPLDataset, classes: NDArray[Any]) -> NDArray[
             f"does not know; its classes are {_shown(classes)}; leave that candidate out of the bag, or fit a model on "
             "data with this class"
         )
-    mask = np.zeros((len(dataset), len(classes)), dtype=bool)
-    mask[:, column[column >= 0]] = dataset.candidates[:, column >= 0]
-    return mask
+    matrix = np.zeros((len(dataset), len(classes)), dtype=known.dtype)
+    matrix[:, column[column >= 0]] = known[:, column >= 0]
+    return matrix
 
 
 def _truth(dataset: MIPLDataset, classes: NDArray[Any]) -> NDArray[Any] | None:

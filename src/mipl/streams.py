@@ -51,6 +51,11 @@ class BagStream(ABC):
 
     client: Any = None
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How the files are read, as `MIPLDataset.reading`."""
+        return {}
+
     @abstractmethod
     def __len__(self) -> int:
         """The number m of bags."""

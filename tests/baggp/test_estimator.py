@@ -222,6 +222,29 @@ def test_votes_help_where_the_majority_is_right() -> None:
     assert accuracy[1] > accuracy[0] + 0.02
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+@pytest.mark.parametrize("trained_with", ["votes", "sets"])
+def test_votes_on_new_bags_are_prior_odds_as_in_training(trained_with: str, noise: float) -> None:
+    train, test = mipl.load("digits", r=2, seed=0).split(0.5, seed=0)
+    rng = np.random.default_rng(0)
+    own, new = (ds.candidates * rng.integers(1, 9, ds.candidates.shape).astype(float) for ds in (train, test))
+    model = fast().set_params(candidate_noise=noise)
+    model.fit(train.bags, own if trained_with == "votes" else train.candidates)
+    strength = model.vote_strength_ if trained_with == "votes" else 1.0
+    share = np.where(test.candidates, new**strength, 0)
+    prior = (1 - noise) * share / share.sum(axis=1, keepdims=True)
+    prior += np.where(test.candidates, 0, noise / (5 - test.candidates.sum(axis=1, keepdims=True)))
+    expected = model.predict_proba(test.bags) * prior
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.resolve(test.bags, new), expected, atol=1e-8)
+    turned = test.candidates[:, ::-1]
+    voted = MIPLDataset(test.bags, turned, classes=range(4, -1, -1), candidate_weights=new[:, ::-1])
+    np.testing.assert_allclose(mipl.resolve(voted, model).posterior, expected, atol=1e-8)
+    np.testing.assert_allclose(model.resolve(voted), expected, atol=1e-8)
+    assert np.abs(model.resolve(test.bags, test.candidates) - expected).max() > 0.01
+    np.testing.assert_array_equal(model.resolve(train.bags, own), model.posterior_)
+
+
 def test_votes_that_say_nothing_are_not_believed() -> None:
     ds = make_bags(**SMALL, r=2, seed=1)
     rng = np.random.default_rng(0)

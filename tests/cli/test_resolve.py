@@ -24,6 +24,21 @@ def test_a_file_of_two_of_the_models_three_classes_gets_the_right_names(run, ani
     assert "accuracy against the file's labels: 1.000" in told
 
 
+def test_votes_of_a_new_file_are_used_or_it_is_said_that_they_are_not(run, animals, model, rows, tmp_path):
+    (tmp_path / "voted.csv").write_text("bag_id,candidates,length,width\nx,bee:1|cat:30,15,15\n")
+    told = run("resolve", "voted.csv", "--model", "m.mipl").stderr
+    assert "PL-kNN uses candidate sets only" in told
+    run("fit", "train.csv", "-p", "n_landmarks=20", "-p", "cross_fit=0", "--out", "g.mipl", "--quiet")
+    told = run("resolve", "voted.csv", "--model", "g.mipl", "--out", "labels.csv").stderr
+    assert "sets only" not in told
+    voted = rows("labels.csv")[0]
+    (tmp_path / "voted.csv").write_text("bag_id,candidates,length,width\nx,bee|cat,15,15\n")
+    run("resolve", "voted.csv", "--model", "g.mipl", "--out", "labels.csv")
+    plain = rows("labels.csv")[0]
+    odds = [float(row["p(cat)"]) / float(row["p(bee)"]) for row in (voted, plain)]
+    assert odds[0] / odds[1] == pytest.approx(30, rel=1e-3)
+
+
 def test_a_candidate_that_the_model_does_not_know_is_an_error(run, animals, model, tmp_path):
     (tmp_path / "dog.csv").write_text("bag_id,candidates,length,width\nx,bee|cat,1,2\ny,bee|dog,3,4\n")
     told = run("resolve", "dog.csv", "--model", "m.mipl", "--out", "labels.csv", code=2).stderr

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor
@@ -20,6 +19,7 @@ from mipl.baggp.constants import (
     LABELLING_BAGS,
     ONE_THREAD_INSTANCES,
     PREDICTION_ROWS,
+    PRIOR_VOTE_STRENGTH,
     SAMPLE_INSTANCES,
 )
 from mipl.baggp.cross_fit import half_folds
@@ -33,7 +33,9 @@ from mipl.baggp.places import Local
 from mipl.baggp.prediction import PREDICTS_FROM, Halves, Ready, bounded_tensor, instance_logits
 from mipl.baggp.scratch import Scratch
 from mipl.baggp.sources import InFiles, InMemory, Training, ready
+from mipl.baggp.votes import vote_log_prior
 from mipl.bags import Bags
+from mipl.base import restrict_to_candidates
 from mipl.cluster_classifier import ClusterClassifier
 from mipl.compute import free_memory, in_own_thread, limit_torch, seed_of, shared_by, torch_device
 from mipl.features.auto import choose_features
@@ -75,7 +77,8 @@ class BagGP(ClusterClassifier):
     on. The front end does not see weights.
 
     `resolve` answers for bags that the model was fitted on with `posterior_`, and for others with their probabilities
-    among the candidates. With `candidate_noise` labels off the set get a share too.
+    among the candidates, times the votes on these to the power `vote_strength_` (1 where the training bags had none).
+    With `candidate_noise` labels off the set get a share too.
 
     Parameters
     ----------
@@ -355,23 +358,28 @@ class BagGP(ClusterClassifier):
     def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:
         return _numpy(self._answer(bags, self._model())[0].probabilities)
 
-    def _resolve(self, bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[np.floating[Any]]:
+    def _resolve(
+        self, bags: Bags, candidates: NDArray[np.bool_], votes: NDArray[np.float64] | None = None
+    ) -> NDArray[np.floating[Any]]:
         if self.bag_digests_ is None:
-            return self._among(bags, candidates)
+            return self._among(bags, candidates, votes)
         place = {digest: i for i, digest in enumerate(self.bag_digests_.tolist())}
         trained = np.array([place.get(digest, -1) for digest in bag_digests(bags, candidates).tolist()])
         known: NDArray[np.floating[Any]] = self.posterior_[trained]
         if (trained >= 0).all():
             return known
-        return np.where((trained >= 0)[:, None], known, self._among(bags, candidates))
+        return np.where((trained >= 0)[:, None], known, self._among(bags, candidates, votes))
 
-    def _among(self, bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[np.floating[Any]]:
-        """Posterior (m, q) of the labels of bags that were not trained on, given their candidate sets."""
-        if self.candidate_noise_ == 0:
-            return super()._resolve(bags, candidates)
-        log_prior = noisy_log_prior(np.where(candidates, 0.0, -np.inf), self.candidate_noise_)
-        posterior: NDArray[np.floating[Any]] = softmax(np.log(self._predict_proba(bags)) + log_prior, axis=1)
-        return posterior
+    _resolve_votes = _resolve
+
+    def _among(
+        self, bags: Bags, candidates: NDArray[np.bool_], votes: NDArray[np.float64] | None
+    ) -> NDArray[np.floating[Any]]:
+        """Posterior (m, q) of the labels of bags that were not trained on, given their candidate sets or votes."""
+        strength = PRIOR_VOTE_STRENGTH if self.vote_strength_ is None else self.vote_strength_
+        log_prior = np.where(candidates, 0.0, -np.inf) if votes is None else vote_log_prior(votes, strength)
+        log_prior = noisy_log_prior(log_prior, self.candidate_noise_)
+        return restrict_to_candidates(self._finite(self._predict_proba(bags)) * np.exp(log_prior), log_prior > -np.inf)
 
     def label_order(self, bags: Any, posterior: NDArray[np.float64]) -> LabelOrder:
         """Order bags by what a person's answer would tell about the labels of all of them, see `mipl.labelling`.

@@ -54,7 +54,7 @@ def check_classes(raw: RawBags, columns: Columns, unlabelled: Sequence[Any] | No
         )
     counts = Counter(label for labels in sets for label in set(labels))
     names = list(counts)
-    if len(names) < 2:
+    if len(names) < 2 and unlabelled is None:
         message = f"there is only one class: {names}" if names else "there is no class at all"
         yield Problem("one class", "error", raw.where, message, "there must be at least two to tell apart")
     joined = joined_names(names, columns.candidates_sep)
@@ -71,6 +71,8 @@ def check_classes(raw: RawBags, columns: Columns, unlabelled: Sequence[Any] | No
         names = list(counts)
     yield from _near_duplicates(raw, names, counts)
     yield from _labels(raw, sets, {*names, *(raw.classes or []), *(unlabelled or [])}, unlabelled is None)
+    if unlabelled is not None:  # a model has its classes from elsewhere
+        return
     yield from _inseparable(raw, sets, names)
     few = sorted((str(name) for name in names if counts[name] < _FEW), key=str)
     if few and len(names) >= 2:

@@ -54,7 +54,8 @@ def _bad_cells(raw: RawBags, columns: Columns) -> Iterator[Problem]:
             more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
             others = "is 1 more" if len(found) == 2 else f"are {len(found) - 1} more"
             message = f"{first.message}, and so {others} of {raw.feature(found[0][1])}: {places}{more}"
-        remedy = f"missing={columns.missing!r} takes care of it" if mended else first.remedy
+        how = columns.missing if isinstance(columns.missing, str) else "mean"
+        remedy = f"missing={how!r} takes care of it" if mended else first.remedy
         yield Problem(kind, "note" if mended else "error", first.where, message, remedy)
 
 

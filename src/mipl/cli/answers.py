@@ -108,11 +108,11 @@ def stream_answers(
     from mipl import prediction
     from mipl.persistence import load_model
 
+    loaded = load_model(model)
+    reading = reading.for_model(loaded, quiet)
     how = prediction.Reading(reading.columns(), reading.images(), chunk, raw)
     with working("predicting", quiet):
-        done = prediction.predict_to_file(
-            load_model(model), files, out, how, instances, lambda text: say(text, quiet), evidence
-        )
+        done = prediction.predict_to_file(loaded, files, out, how, instances, lambda text: say(text, quiet), evidence)
     say_accuracy([done], quiet)
     say(f"{done.bags:,} bags, written to {'standard output' if out == '-' else out}", quiet)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -28,14 +29,23 @@ def check(
     file: FilesArgument,
     reading: Reading,
     background: BackgroundOption = None,
+    model: Annotated[
+        Path | None, typer.Option("--model", help="Check new files for this saved model. Default: for a fit.")
+    ] = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """List all problems of a data set at once, each with what mends it; exit code 1 if they stop a fit."""
     from mipl.checking import check as check_source
+    from mipl.persistence import load_model
 
+    known: dict[str, Any] = {}
+    if model is not None:
+        loaded: Any = load_model(model)
+        reading = reading.for_model(loaded, quiet or json)
+        known = {**reading.of_model, "unlabelled": loaded.classes_.tolist()}
     with working("checking", quiet or json):
-        report = check_source(file, background=background, **reading.given())
+        report = check_source(file, background=background, **reading.given(), **known)
     if json:
         print_json(report.to_dict())
     else:

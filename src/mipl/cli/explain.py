@@ -53,7 +53,7 @@ def explain(
         stream_answers(model, file, reading, str(out), instances=instances, quiet=quiet, raw=raw, evidence=True)
         return
     loaded = load_model(model)
-    data = reading.for_model(loaded).load(file, quiet or json, unlabelled=loaded.classes_.tolist())
+    data = reading.for_model(loaded, quiet or json).load(file, quiet or json, unlabelled=loaded.classes_.tolist())
     with working(f"explaining {len(data.dataset):,} bags", quiet or json):
         found = replace(explain_bags(loaded, data.dataset), instance_ids=data.instance_ids)
     if instances is not None:

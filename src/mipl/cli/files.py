@@ -6,7 +6,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mipl.io.columns import Columns
     from mipl.io.raw import Loaded
 
-__all__ = ["BackgroundOption", "FilesArgument", "Reading", "reads_files"]
+__all__ = ["BackgroundOption", "FilesArgument", "Reading", "as_words", "reads_files"]
 
 FilesArgument = Annotated[
     list[str],
@@ -62,11 +62,14 @@ _OPTIONS: dict[str, Any] = {
     "missing": _option(
         str | None,
         "--missing",
-        "Missing values: drop (leave out the instance) or mean (of the column). Default: an error.",
+        "Missing values: drop (leave out the instance) or mean (of the column; that of the training data where the "
+        "model knows it). Default: an error.",
         metavar="drop|mean",
         autocompletion=lambda incomplete: [word for word in ("drop", "mean") if word.startswith(incomplete)],
     ),
-    "candidates_sep": _option(str, "--candidates-sep", "Separator of the labels in a candidates cell."),
+    "candidates_sep": _option(
+        str | None, "--candidates-sep", "Separator of the labels in a candidates cell. Default: '|'."
+    ),
     "verify": _option(
         bool, "--verify/--no-verify", "Compare the checksums in files that mipl wrote; not for a file edited by hand."
     ),
@@ -84,7 +87,7 @@ _OPTIONS: dict[str, Any] = {
     ),
     "size": _option(int | None, "--size", "Side to which images are resized first. Default: as they are.", _IMAGES),
 }
-_DEFAULTS = {**dict.fromkeys(_OPTIONS), "candidates_sep": "|", "verify": True}
+_DEFAULTS = {**dict.fromkeys(_OPTIONS), "verify": True}
 _IMAGE_OPTIONS = ("table", "patch", "size")
 
 
@@ -93,19 +96,31 @@ class Reading:
     """How a command was asked to read its files."""
 
     options: dict[str, Any]
-    model_features: tuple[str, ...] | None = None  #: what a model was fitted with; other columns are left out
+    of_model: dict[str, Any] = field(default_factory=dict)  #: further arguments of `Columns`, where a model is asked
 
-    def for_model(self, model: MIPLClassifier) -> Reading:
-        """The same, for bags that a saved model is asked about: it knows its features by name."""
-        names = getattr(model, "feature_names_in_", None)
-        return self if names is None else replace(self, model_features=tuple(names.tolist()))
+    def for_model(self, model: MIPLClassifier, quiet: bool) -> Reading:
+        """The same for bags that a saved model is asked about: what is not said is as in its training files."""
+        names, reading, given = getattr(model, "feature_names_in_", None), getattr(model, "reading_", {}), self.given()
+        if given.get("missing") == "mean":
+            if isinstance(reading.get("missing"), dict):
+                del given["missing"]  # it is the mean of the training data that is meant
+            else:
+                told = "the model does not know the means of its training data (fit it with --missing mean)"
+                say(f"warning: {told}; missing values get the mean of their column in the new file", quiet)
+        kept = {name: value for name, value in reading.items() if name not in given}
+        if kept:
+            say(f"read as in training: {as_words(kept)}", quiet)
+        known = {} if names is None else {"model_features": tuple(names.tolist())}
+        return Reading({**self.options, **kept}, {**known, "remembered": tuple(kept)})
 
     def columns(self) -> Columns:
         """What was said about the columns, and what a model knows of them."""
         from mipl.io.columns import Columns
 
         said: dict[str, Any] = {k: v or None for k, v in self.options.items() if k not in _IMAGE_OPTIONS}
-        return Columns(**{**said, "verify": self.options["verify"]}, model_features=self.model_features)
+        if self.options["candidates_sep"] is None:
+            del said["candidates_sep"]
+        return Columns(**{**said, "verify": self.options["verify"]}, **self.of_model)
 
     def given(self) -> dict[str, Any]:
         """The options that were given, as `mipl.load` and `mipl.check` take them."""
@@ -139,6 +154,16 @@ class Reading:
                     quiet,
                 )
         return loaded
+
+
+def as_words(reading: dict[str, Any]) -> str:
+    """How files are read, in one line.
+
+    >>> as_words({"bag": "Aufnahme", "decimal": ",", "missing": {"width": 1.5}})
+    "bag='Aufnahme', decimal=',', missing='mean' of the training data"
+    """
+    told = {k: "'mean' of the training data" if isinstance(v, dict) else repr(v) for k, v in reading.items()}
+    return ", ".join(f"{name}={value}" for name, value in told.items())
 
 
 def reads_files(command: Callable[..., None]) -> Callable[..., None]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mipl.cli.answers import ModelArgument
+from mipl.cli.files import as_words
 from mipl.cli.output import JsonOption, QuietOption, print_json, print_table
 
 __all__ = ["info"]
@@ -15,7 +16,7 @@ _SHOWN = 20
 
 
 def info(model: ModelArgument, json: JsonOption = False, quiet: QuietOption = False) -> None:
-    """Say what a model file holds: method, parameters, classes, features, size and versions."""
+    """Say what a model file holds: method, parameters, classes, features, how it reads files, size and versions."""
     from mipl.persistence import load_model
     from mipl.registry import describe
 
@@ -31,11 +32,13 @@ def info(model: ModelArgument, json: JsonOption = False, quiet: QuietOption = Fa
         "features": None if names is None else list(names),
         "n_features": getattr(loaded, "n_features_in_", None),
         "instance_shape": list(getattr(loaded, "instance_shape_", ())) or None,
+        "reading": getattr(loaded, "reading_", {}),
         "versions": _versions(model),
     }
     if json:
         print_json(about)
         return
+    about["reading"] = as_words(about["reading"]) or None
     print_table("", ("what", "value"), [(key.replace("_", " "), _shown(value)) for key, value in about.items()])
 
 

@@ -79,7 +79,7 @@ def predict(
         stream_answers(model, file, reading, out, instances=instances, quiet=quiet, raw=raw, chunk=chunk)
         return
     loaded = load_model(model)
-    reading = reading.for_model(loaded)
+    reading = reading.for_model(loaded, quiet or json)
     data = reading.load(file, quiet or json, unlabelled=loaded.classes_.tolist())
     with working(f"predicting {len(data.dataset):,} bags", quiet or json):
         found = explain(loaded, data.dataset, instances=instances is not None)
@@ -104,7 +104,9 @@ def _predict_folder(
 ) -> None:
     """One file of answers per file of bags, by so many processes here or by the cluster at an address."""
     from mipl import prediction
+    from mipl.persistence import load_model
 
+    reading = reading.for_model(load_model(model), quiet or json)
     how = prediction.Reading(reading.columns(), reading.images(), chunk, raw)
     jobs, scheduler = where
     with cluster_client(scheduler) as client, working("predicting", quiet or json):

@@ -58,7 +58,8 @@ def resolve(
     if model is not None and background is not None:
         raise ParameterError("--background is for fitting; a saved model has its own background class")
     saved = None if model is None else load_model(model)
-    data = (reading if saved is None else reading.for_model(saved)).load(file, quiet or json, background=background)
+    reading = reading if saved is None else reading.for_model(saved, quiet or json)
+    data = reading.load(file, quiet or json, background=background)
     dataset, taken = decided(data.dataset, decisions, quiet or json)
     fitted = fit_method(dataset, method, param, quiet or json)[0] if saved is None else saved
     with working(f"resolving {len(dataset):,} bags", quiet or json):

@@ -285,7 +285,9 @@ def _kinds(where: str, head: Head, columns: Columns) -> tuple[str, dict[str, pa.
     text = {*roles.values(), "instance_label", "group"}
     may = [j for j, name in enumerate(head.names) if name not in text]
     cells = [[row[j] for j in may if j < len(row)] for row in head.sample]
-    decimal = columns.decimal or ("." if head.extra else decimal_mark(cells, head.sep))
+    own = "decimal" in columns.remembered and (head.extra or head.sep == columns.decimal)
+    said = None if own else columns.decimal
+    decimal = said or ("." if head.extra else decimal_mark(cells, head.sep))
     numeric = {head.names[j] for j in may if _numeric(j, head.sample, decimal)}
     return decimal, {name: pa.float64() if name in numeric else pa.string() for name in head.names}
 

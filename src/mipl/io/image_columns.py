@@ -59,7 +59,7 @@ def with_pixels(table: pa.Table, where: str, columns: Columns, bag: str | None, 
     wanted = [columns.features] if isinstance(columns.features, str) else columns.features
     names = [name for name in names if name not in ignored and (wanted is None or name in wanted)]
     if not names:
-        if columns.patch is not None or columns.size is not None:
+        if {"patch", "size"} & columns.said().keys():
             raise DataError(f"{where} has no images; patch and size are for folders and columns of images")
         return Pixels(table)
     if len(names) > 1:

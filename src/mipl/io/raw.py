@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -41,6 +41,7 @@ class Loaded(NamedTuple):
     instance_ids: NDArray[Any] | None = None  #: (n,) the names of the instances, where a column has them
     remarks: tuple[str, ...] = ()  #: what a person should know about how the file was read
     has_labels: bool = False  #: whether there is a column of labels, be it empty
+    means: Mapping[str, float] | None = None  #: what missing values were, or would have been, filled with
 
     def ids_of(self, part: MIPLDataset) -> NDArray[Any] | None:
         """The names of the instances of some of the bags, in their order there."""
@@ -196,14 +197,18 @@ class RawBags:
     # ---------------------------------------------------------------- to a data set
 
     def load(
-        self, missing: str | None = None, unlabelled: Sequence[Any] | None = None, *, warn: bool = False
+        self,
+        missing: str | Mapping[str, float] | None = None,
+        unlabelled: Sequence[Any] | None = None,
+        *,
+        warn: bool = False,
     ) -> Loaded:
         """Make a data set, or raise the first problem.
 
         Parameters
         ----------
-        missing : str, default=None
-            ``"drop"``, ``"mean"`` or None, see `mipl.io.columns.Columns`.
+        missing : str or mapping from str to float, default=None
+            ``"drop"``, ``"mean"``, the means, or None, see `mipl.io.columns.Columns`.
         unlabelled : sequence of labels, default=None
             The classes that a bag without candidates may have; None refuses such bags.
         warn : bool, default=False
@@ -213,6 +218,7 @@ class RawBags:
             warnings.warn(f"probably not meant so: {problem}", UserWarning, stacklevel=4)
         remarks = list(self.remarks)
         with border(self.where):
+            missing = self._means() if missing == "mean" else missing
             part = self._checked(missing, remarks)
             candidates, classes = part._candidates(unlabelled)
             dataset = part._dataset(candidates, classes)
@@ -220,9 +226,10 @@ class RawBags:
             remarks.append(f"{self.where}: {told}")
         for remark in remarks:
             _LOG.info(remark)
-        return Loaded(dataset, part.instance_ids, tuple(remarks), part.labels is not None)
+        means = missing if isinstance(missing, Mapping) else None
+        return Loaded(dataset, part.instance_ids, tuple(remarks), part.labels is not None, means)
 
-    def load_bags(self, missing: str | None = None) -> Bags:
+    def load_bags(self, missing: str | Mapping[str, float] | None = None) -> Bags:
         """The bags without their labels, or the first problem of their values."""
         with border(self.where):
             return self._checked(missing, [])._bags()
@@ -249,7 +256,7 @@ class RawBags:
         except DataError as error:
             raise DataError(f"{self.where}: {error}") from error
 
-    def _checked(self, missing: str | None, remarks: list[str]) -> RawBags:
+    def _checked(self, missing: str | Mapping[str, float] | None, remarks: list[str]) -> RawBags:
         """These bags with missing values mended; what is wrong with the others is an error."""
         if self.problems:
             n = len(self.problems) - 1
@@ -283,21 +290,33 @@ class RawBags:
             )
         return [c or everything for c in known], everything
 
-    def _mend(self, missing: str, remarks: list[str]) -> RawBags:
+    def _mend(self, missing: str | Mapping[str, float], remarks: list[str]) -> RawBags:
         bad = self.bad_cells()
         bad = bad[~(np.abs(self.values[bad[:, 0], bad[:, 1]]) > _LARGEST) | np.isinf(self.values[bad[:, 0], bad[:, 1]])]
         if not len(bad):
             return self
-        return self._fill(bad, remarks) if missing == "mean" else self._drop(np.unique(bad[:, 0]), remarks)
+        if isinstance(missing, Mapping):
+            return self._fill(bad, missing, remarks)
+        return self._drop(np.unique(bad[:, 0]), remarks)
 
-    def _fill(self, bad: NDArray[np.int64], remarks: list[str]) -> RawBags:
-        values = self.values.astype(np.float64)
-        values[bad[:, 0], bad[:, 1]] = np.nan
+    def _names(self) -> list[str]:
+        """What `_means` calls the features: by their names, else by their numbers."""
+        return [str(name) for name in self.feature_names or range(self.values.shape[1])]
+
+    def _means(self) -> dict[str, float]:
+        """The mean of the finite values of each feature; one without any is left out."""
+        known = np.isfinite(self.values)
+        sums = np.where(known, self.values, 0).sum(axis=0, dtype=np.float64)
+        counts = known.sum(axis=0)
+        return {n: float(s / k) for n, s, k in zip(self._names(), sums, counts, strict=True) if k}
+
+    def _fill(self, bad: NDArray[np.int64], means: Mapping[str, float], remarks: list[str]) -> RawBags:
+        values, names = self.values.astype(np.float64), self._names()
         for column in np.unique(bad[:, 1]).tolist():
-            known = np.isfinite(values[:, column])
-            if not known.any():
-                raise DataError(f"{self.where}: {self.feature(column)} has no value at all; leave it out with ignore")
-            values[~known, column] = values[known, column].mean()
+            if names[column] not in means:
+                told = f"{self.feature(column)} has missing values and no mean to fill in"
+                raise DataError(f"{self.where}: {told}; leave it out with ignore (--ignore)")
+            values[bad[bad[:, 1] == column, 0], column] = means[names[column]]
         remarks.append(f"{self.where}: {len(bad)} missing values filled with the mean of their column")
         return _replaced(self, values=values, texts={})
 

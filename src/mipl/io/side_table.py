@@ -54,6 +54,7 @@ def read_side_table(path: Path, columns: Columns, bag_ids: Sequence[Any] = ()) -
             raise DataError(f"{path} is not JSON ({first_line(error)})") from error
         return read_export(content, str(path), columns)
     header, rows = _rows(path, suffix, columns)
+    columns = columns.in_file(header)
     if worker_column(header) is not None:
         return answers_table(str(path), header, rows, columns)
     return _one_row_per_bag(str(path), header, rows, columns, bag_ids)

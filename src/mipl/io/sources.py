@@ -132,6 +132,7 @@ def _read_raw(path: Path, columns: Columns, images: dict[str, Any]) -> RawBags |
         return found
     if given and file_format(path)[0] in _WITH_IMAGES:
         columns, given = replace(columns, **given), {}
+    given = {option: value for option, value in given.items() if option not in columns.remembered}
     if given:
         raise DataError(f"{', '.join(given)}: these options are for images; {path} has none")
     if str(path) == "-":
@@ -145,7 +146,7 @@ def _read_raw(path: Path, columns: Columns, images: dict[str, Any]) -> RawBags |
     if not path.is_file():
         raise no_such_file(path)
     if suffix in ARRAYS:
-        if columns != Columns():
+        if columns.said():
             raise DataError(f"{path} has arrays and no columns; options for columns do not apply to {suffix} files")
         dataset: RawBags | MIPLDataset = import_module(ARRAYS[suffix]).read(path, columns.max_bytes)
         return dataset

@@ -72,6 +72,7 @@ def _from_table(
     decimal: str,
 ) -> RawBags:
     Allowance(where, columns.max_bytes).take(sum(map(growth, table.columns)))
+    columns = columns.in_file(table.column_names)
     for name, count in Counter(table.column_names).items():
         if count > 1:
             raise DataError(f"{where} has the column {name!r} {count} times; rename one")

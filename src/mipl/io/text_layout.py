@@ -113,6 +113,8 @@ def read_head(text: bytes, where: str, columns: Columns) -> Head:
         sample = sample[: sample.rfind("\n") + 1]
     extra: dict[str, Any] = {}
     above, sep = 0, columns.sep
+    if "sep" in columns.remembered and str(sep) not in sample.partition("\n")[0]:
+        sep = None  # written by another program than the files that the model was fitted on
     if sample.startswith(MARK):
         first, _, sample = sample.partition("\n")
         above = 1

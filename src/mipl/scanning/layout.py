@@ -104,6 +104,7 @@ def find_layout(files: Sequence[ScanFile], columns: Columns) -> Layout:
                 )
             if not sum(rows.groups):
                 continue
+            columns = columns.in_file(rows.names)
             roles = find_roles(file.path, rows.names, columns, exact=bool(rows.extra))
             named = {*(v for v in roles.values() if v), *_named(columns.features)}
             names = [name for name in rows.names if name in rows.schema.names or name in named]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mipl.io.columns import Columns
@@ -23,7 +23,7 @@ def scan(
     features: str | Sequence[str] | None = None,
     ignore: str | Sequence[str] | None = None,
     instance_id: str | None = None,
-    missing: str | None = None,
+    missing: str | Mapping[str, float] | None = None,
     candidates_sep: str = "|",
     unlabelled: Sequence[Any] | None = None,
     verify: bool = True,
@@ -50,8 +50,9 @@ def scan(
         Columns that are left out.
     instance_id : str, default=None
         The column that names each instance, which is then no feature.
-    missing : str, default=None
-        ``"drop"`` leaves out instances with a missing value; None refuses missing values.
+    missing : str or mapping from str to float, default=None
+        ``"drop"`` leaves out instances with a missing value, a mapping fills in its value for the feature, such as the
+        means that a model remembers (`reading_`); None refuses missing values.
     unlabelled : sequence of labels, default=None
         The classes that a bag without candidates may have; None refuses such bags, where candidates are asked for.
     verify : bool, default=True

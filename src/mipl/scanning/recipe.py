@@ -59,11 +59,14 @@ class Recipe:
         What all files together say about the labels.
     unlabelled : list of labels, default=None
         The classes that a bag without candidates may have; None refuses such bags.
+    reading : dict, default={}
+        As `MIPLDataset.reading`.
     """
 
     layout: Layout
     labels: Labels = field(default_factory=Labels)
     unlabelled: list[Any] | None = None
+    reading: dict[str, Any] = field(default_factory=dict)
 
     def load(self, pieces: Sequence[Piece]) -> Loaded:
         """The data set of pieces, with the ids of its instances."""
@@ -97,7 +100,9 @@ class Recipe:
         raw.background = labels.background
         if labels.weighted and raw.candidates is not None:
             raw.candidates = [e if isinstance(e, dict) or not e else dict.fromkeys(e, 1.0) for e in raw.candidates]
-        return raw.load(self.layout.columns.missing, self.unlabelled)
+        loaded = raw.load(self.layout.columns.missing, self.unlabelled)
+        loaded.dataset.reading = self.reading
+        return loaded
 
     def _raw(self, pieces: Sequence[Piece]) -> RawBags:
         """Pieces of one file are read together, those of several are joined; features in the order of the layout."""

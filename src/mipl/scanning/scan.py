@@ -125,6 +125,11 @@ class Scan(BagStream):
         return self._source.labels.background
 
     @property
+    def reading(self) -> dict[str, Any]:
+        """The options that the files are read with, for models to remember."""
+        return self._source.columns.said()
+
+    @property
     def remark(self) -> str | None:
         """What the columns were taken for, where that is not as usual."""
         return self._layout.remark

@@ -88,7 +88,7 @@ class Source:
         """How pieces become data sets."""
         # Bags without candidates can be read for predictions; asking for their data sets is an error then.
         labels = self.labels if self.layout.labelled or self.unlabelled is not None else Labels()
-        return Recipe(layout, labels, None if self.unlabelled is None else labels.classes)
+        return Recipe(layout, labels, None if self.unlabelled is None else labels.classes, self.columns.said())
 
     def parts(self, start: int = 0, stop: int | None = None) -> list[Part]:
         """The rows of the scan from `start` to `stop` (None: the last), file by file."""

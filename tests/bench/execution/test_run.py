@@ -32,12 +32,14 @@ from mipl.scoring import log_loss
 # -------------------------------------------------------------------- the protocol
 
 
-def test_a_cell_equals_the_protocol_done_by_hand(tmp_path):
+def test_a_cell_equals_the_protocol_done_by_hand_and_progress_calls_its_method_as_tables_do(tmp_path, capsys):
     store = tmp_path / "s.sqlite"
-    run(
-        Suite(methods=[{"method": "PL-kNN", "params": {"embed": "maxmin"}}], datasets=["digits"], r=[2], splits=2),
-        store,
-    )
+    method = {"method": "PL-kNN", "label": "near", "group": "MaxMin", "params": {"embed": "maxmin"}}
+    run(Suite(methods=[method], datasets=["digits"], r=[2], splits=2), store)
+    told = capsys.readouterr().err.splitlines()
+    assert [line.partition(":")[0] for line in told[1:3]] == [
+        f"[{i + 1}/2] digits r=2 split {i} near (MaxMin)" for i in (0, 1)
+    ]
     for record in read_records(store):
         train, test = mipl.load("digits", r=2).split(train_size=0.5, seed=record.cell.split)
         model = mipl.make("PL-kNN", embed="maxmin", random_state=record.cell.split).fit(train.bags, train.candidates)

@@ -3,6 +3,7 @@ import re
 import pytest
 from bench_results import BEST, SAME, WORSE, made, record
 
+import mipl
 from mipl.bench.analysis import Results, published
 from mipl.bench.output import render, status
 from mipl.bench.output.tables import (
@@ -31,6 +32,20 @@ def test_markers_and_bold_follow_the_tests_and_the_means():
     assert (worse.value, worse.bold, worse.marker) == (pytest.approx(0.685), False, "win")
     swapped = made(reference=WORSE)
     assert entries(swapped, BEST, 2)[-1].marker == "loss"
+
+
+def test_files_beside_data_sets_of_one_r_need_no_rows_of_dashes(tmp_path):
+    file = mipl.load("digits")[:20].save(tmp_path / "mine.npz")
+    one, two = (made(datasets=["digits", file], r=r) for r in ([1], [1, 2]))
+    table = accuracy_table(one)
+    assert table.header == ["Algorithm", "digits", "mine"]
+    assert len(table.rows) == 3 + 2  # a row per method, and the headings of two groups
+    assert all(entry.value is not None for row in table.rows for entry in row.entries)
+    assert "--" not in render(table, "latex")
+    table = accuracy_table(two)
+    figures = [[bool(entry.value) for entry in row.entries[2:]] for row in table.rows if not row.is_heading]
+    assert figures == [[True, False], [True, False], [False, True]] * 3
+    assert "no finished split" not in render(table, "text")
 
 
 def test_missing_and_unequal_splits_are_handled_and_said():
@@ -178,3 +193,11 @@ def test_a_caption_says_how_bags_were_drawn_and_split():
     assert "2 random 50/50 splits." in scores_table(scored()).caption
     chosen = Suite(methods=["PL-kNN"], datasets=["digits"], splits=2, draw="per-split", train_size=0.7)
     assert "2 random 70/30 splits of bags drawn anew." in scores_table(Results(chosen, [])).caption
+
+
+def test_a_status_calls_what_failed_by_the_names_of_tables():
+    chosen = made().suite
+    failed = [record(cell, None, error="ValueError: no") for cell in chosen.cells().values()]
+    text = status(Results(chosen, failed))
+    assert "failed: digits r=1 split 0 PL-kNN (MaxMin) and 7 more: ValueError: no" in text
+    assert "embed=" not in text

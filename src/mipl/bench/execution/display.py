@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from mipl.bench.duration import duration
@@ -18,7 +19,7 @@ __all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "display_f
 class Display(Protocol):
     """What a run tells of."""
 
-    def begin(self, total: int, todo: int, executor: Executor) -> None: ...  # noqa: D102
+    def begin(self, total: int, names: Mapping[str, str], executor: Executor) -> None: ...  # noqa: D102
     def started(self, cell: Cell) -> None: ...  # noqa: D102
     def finished(self, cell: Cell, outcome: Outcome) -> None: ...  # noqa: D102
     def settled_elsewhere(self, cell: Cell) -> None: ...  # noqa: D102
@@ -31,13 +32,15 @@ class Tally:
 
     def __init__(self) -> None:
         self.total = self.done = self.failed = 0
+        self.names: Mapping[str, str] = {}
         self.running: set[str] = set()
         self._start = time.monotonic()
         self._ran = self._todo = 0
 
-    def begin(self, total: int, todo: int, executor: Executor) -> None:
-        """Start with `todo` of `total` cells to run."""
-        self.total, self._todo, self.done = total, todo, total - todo
+    def begin(self, total: int, names: Mapping[str, str], executor: Executor) -> None:
+        """Start with some of `total` cells to run, of which `names` has the name by the key."""
+        self.names, self.total, self._todo = names, total, len(names)
+        self.done = total - len(names)
 
     def started(self, cell: Cell) -> None:
         """Count a cell as running."""
@@ -75,16 +78,17 @@ class SilentDisplay(Tally):
 class PlainDisplay(Tally):
     """One line for each finished cell, for logs and pipes."""
 
-    def begin(self, total: int, todo: int, executor: Executor) -> None:
+    def begin(self, total: int, names: Mapping[str, str], executor: Executor) -> None:
         """Say what is to do."""
-        super().begin(total, todo, executor)
+        super().begin(total, names, executor)
+        todo = len(names)
         self._say(f"cells: {total} in all, {total - todo} finished before, {todo} to run on {executor.description}")
 
     def finished(self, cell: Cell, outcome: Outcome) -> None:
         """Say what a cell gave."""
         super().finished(cell, outcome)
         what = outcome.error.splitlines()[0] if outcome.error else _summary(outcome)
-        self._say(f"[{self.done}/{self.total}] {cell}: {what}; {_left(self.seconds_left())}")
+        self._say(f"[{self.done}/{self.total}] {self.names[cell.key]}: {what}; {_left(self.seconds_left())}")
 
     def end(self, failed: int) -> None:
         """Say how it ended."""
@@ -99,12 +103,12 @@ class LiveDisplay(Tally):
 
     _progress: Any = None
 
-    def begin(self, total: int, todo: int, executor: Executor) -> None:
+    def begin(self, total: int, names: Mapping[str, str], executor: Executor) -> None:
         """Draw the bar."""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-        super().begin(total, todo, executor)
+        super().begin(total, names, executor)
         self._console = Console(stderr=True)
         self._progress = Progress(
             TextColumn("[bold]cells"),
@@ -114,7 +118,7 @@ class LiveDisplay(Tally):
             console=self._console,
         )
         self._task = self._progress.add_task("", total=total, completed=self.done)
-        told = visible(f"{todo} of {total} cells to run on {executor.description}")
+        told = visible(f"{len(names)} of {total} cells to run on {executor.description}")
         self._console.print(told, markup=False, highlight=False)
         self._progress.start()
 
@@ -128,7 +132,9 @@ class LiveDisplay(Tally):
         super().finished(cell, outcome)
         if outcome.error:
             self._progress.console.print(
-                visible(f"failed: {cell}: {outcome.error.splitlines()[0]}"), markup=False, highlight=False
+                visible(f"failed: {self.names[cell.key]}: {outcome.error.splitlines()[0]}"),
+                markup=False,
+                highlight=False,
             )
         self._draw()
 

@@ -76,6 +76,9 @@ def run(
     if not isinstance(suite, Suite):
         suite = load_suite(suite)
     limits = Limits(time_limit, memory_limit)
+    names: dict[str, str] = {}
+    for place, cell in suite.cells().items():
+        names.setdefault(cell.key, cell.of(place.method))
     cells = list({cell.key: cell for cell in suite.cells().values()}.values())
     shown = display or PlainDisplay()
     needed = suite.scores if missing_scores else ()
@@ -87,7 +90,8 @@ def run(
             executor = _executor(jobs, scheduler, limits, suite.scores)
             try:
                 check_cells(todo, executor)
-                run_cells(todo, opened, executor, shown, total=len(cells), retry_failed=retry_failed, needed=needed)
+                shown.begin(len(cells), {cell.key: names[cell.key] for cell in todo}, executor)
+                run_cells(todo, opened, executor, shown, retry_failed=retry_failed, needed=needed)
             finally:
                 executor.close()
                 shown.stop()
@@ -123,7 +127,6 @@ def run_cells(
     executor: Executor,
     display: Display,
     *,
-    total: int,
     retry_failed: bool = False,
     needed: Collection[str] = (),
 ) -> None:
@@ -135,7 +138,6 @@ def run_cells(
     waiting, elsewhere = deque(cells), deque[Cell]()
     flying = 0
     store.begin_run(environment())
-    display.begin(total, len(cells), executor)
     finished: tuple[Cell, Outcome] | None = None
     while True:
         flying -= finished is not None

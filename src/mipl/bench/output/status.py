@@ -57,7 +57,7 @@ def _cost(of: dict[str, Any]) -> list[str]:
 
 
 def _running(results: Results) -> list[str]:
-    return [f"running: {record.cell}" for record in results.running.values()]
+    return [f"running: {record.cell.of(place.method)}" for place, record in results.running.items()]
 
 
 def _outdated(results: Results) -> list[str]:
@@ -84,7 +84,7 @@ def _errors(results: Results) -> list[str]:
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for place, record in results.failed.items():
         first_line = (record.outcome.error.splitlines() or [""])[0]
-        groups[place.method, first_line].append(str(record.cell))
+        groups[place.method, first_line].append(record.cell.of(place.method))
     return [
         f"failed: {cells[0]}{f' and {len(cells) - 1} more' if len(cells) > 1 else ''}: {error}"
         for (_, error), cells in groups.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Collection
 
 from mipl.bench.analysis.published import Published, published
 from mipl.bench.analysis.results import Results, Summary
@@ -59,7 +60,7 @@ def table_of(results: Results, kind: str, *, with_published: bool = False, tidy:
 def accuracy_table(results: Results, with_published: bool = False) -> Table:
     """Accuracy, mean and standard deviation, of each method and r (rows) on each data set (columns), as Table 2."""
     suite, summaries = results.suite, results.summaries
-    all_r = _all_r(results)
+    lines = _lines(results)
     best = _best(results)
     labels = suite.dataset_labels
     not_run = _not_run(results)
@@ -69,21 +70,22 @@ def accuracy_table(results: Results, with_published: bool = False) -> Table:
         if m.group != group:
             group = m.group
             rows.append(Row([Entry(group)], rule=True))
-        theirs = _published_rows(results, m, all_r) if with_published else {}
+        theirs = _published_rows(results, m, lines) if with_published else {}
         if m.name in not_run and not theirs:
             continue
-        for i, r in enumerate(all_r):
-            entries = [_accuracy(summaries.get((d, r, m.name)), suite.splits, best.get((d, r))) for d in labels]
-            rows.append(Row([Entry(m.label if i == 0 else ""), *_r_entry(r, all_r), *entries], rule=i == 0))
+        for i, (r, r_of) in enumerate(lines.items()):
+            found = {d: (summaries.get((d, r_of[d], m.name)), best.get((d, r_of[d]))) for d in r_of}
+            entries = [_accuracy(found[d][0], suite.splits, found[d][1]) if d in found else Entry("") for d in labels]
+            rows.append(Row([Entry(m.label if i == 0 else ""), *_r_entry(r, lines), *entries], rule=i == 0))
             if r in theirs:
-                rows.append(Row([Entry("  published"), *_r_entry(r, all_r), *theirs[r]]))
+                rows.append(Row([Entry("  published"), *_r_entry(r, lines), *theirs[r]]))
     if with_published:
-        rows += _published_only(results, all_r)
+        rows += _published_only(results, lines)
     return Table(
         caption=f"Accuracy (mean±std) over {_splits(results)}.",
-        header=["Algorithm", *(["r"] if len(all_r) > 1 else []), *labels],
+        header=["Algorithm", *(["r"] if len(lines) > 1 else []), *labels],
         rows=rows,
-        names=2 if len(all_r) > 1 else 1,
+        names=2 if len(lines) > 1 else 1,
         legend=f"•/◦: {suite.reference} is statistically superior/inferior (paired t-test, 0.05 level).",
         best="mean",
         notes=[*_notes(results, rows), *results.notes()],
@@ -206,13 +208,24 @@ def _all_r(results: Results) -> list[int | None]:
     return list(dict.fromkeys(r for _, r in results.problems))
 
 
+def _lines(results: Results) -> dict[int | None, dict[str, int | None]]:
+    """The rows of each method by what stands under r, with the r of each data set that has a figure there.
+
+    Files have no r. Beside data sets of a single r they need no row of their own, and no r is written.
+    """
+    problems = results.problems
+    if len({r for _, r in problems if r is not None}) <= 1 and len(dict(problems)) == len(problems):
+        return {None: dict(problems)}
+    return {r: {dataset: r for dataset, own in problems if own == r} for r in _all_r(results)}
+
+
 def _not_run(results: Results) -> list[str]:
     """The methods without any result, where others have one: a row of dashes tells nothing."""
     found = {method for _, _, method in results.summaries}
     return [m.name for m in results.suite.methods if m.name not in found] if found else []
 
 
-def _r_entry(r: int | None, all_r: list[int | None]) -> list[Entry]:
+def _r_entry(r: int | None, all_r: Collection[int | None]) -> list[Entry]:
     return [Entry("" if r is None else str(r))] if len(all_r) > 1 else []
 
 
@@ -290,11 +303,13 @@ def _published(results: Results, m: MethodEntry, label: str, r: int | None) -> P
     return published(results.suite.train_size_of(dataset)).get((m.label, m.group, dataset.load, r))
 
 
-def _published_rows(results: Results, m: MethodEntry, all_r: list[int | None]) -> dict[int | None, list[Entry]]:
+def _published_rows(
+    results: Results, m: MethodEntry, lines: dict[int | None, dict[str, int | None]]
+) -> dict[int | None, list[Entry]]:
     """The published figures of a method by r, one for each data set; an r without any is missing."""
     rows = {}
-    for r in all_r:
-        found = [_published(results, m, label, r) for label in results.suite.dataset_labels]
+    for r, r_of in lines.items():
+        found = [_published(results, m, label, r_of.get(label)) for label in results.suite.dataset_labels]
         if any(found):
             rows[r] = [
                 Entry("") if f is None else Entry(f.mean, f.std, marker="" if f.confirmed else "unconfirmed")
@@ -303,12 +318,12 @@ def _published_rows(results: Results, m: MethodEntry, all_r: list[int | None]) -
     return rows
 
 
-def _published_only(results: Results, all_r: list[int | None]) -> list[Row]:
+def _published_only(results: Results, lines: dict[int | None, dict[str, int | None]]) -> list[Row]:
     """Rows for the methods of the suite that this installation lacks."""
     rows = []
     for m in results.suite.absent:
-        for i, (r, entries) in enumerate(_published_rows(results, m, all_r).items()):
-            rows.append(Row([Entry(m.name if i == 0 else ""), *_r_entry(r, all_r), *entries], rule=i == 0))
+        for i, (r, entries) in enumerate(_published_rows(results, m, lines).items()):
+            rows.append(Row([Entry(m.name if i == 0 else ""), *_r_entry(r, lines), *entries], rule=i == 0))
     return [Row([Entry("Published only")], rule=True), *rows] if rows else []
 
 

@@ -58,6 +58,9 @@ class Cell:
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def __str__(self) -> str:
+        return self.of(self.method + "".join(f" {name}={value}" for name, value in sorted(self.params.items())))
+
+    def of(self, method: str) -> str:
+        """The cell in one line, with its method called by a name, such as that in tables."""
         r = "" if self.r is None else f" r={self.r}"
-        params = "".join(f" {name}={value}" for name, value in sorted(self.params.items()))
-        return f"{self.dataset}{r} split {self.split} {self.method}{params}"
+        return f"{self.dataset}{r} split {self.split} {method}"

@@ -13,7 +13,15 @@ from mipl.datasets.scaling import SCALINGS
 from mipl.errors import DataError
 from mipl.registry import describe
 
-__all__ = ["DatasetEntry", "MethodEntry", "check_fields", "check_train_size", "dataset_entry", "method_entries"]
+__all__ = [
+    "DatasetEntry",
+    "MethodEntry",
+    "check_fields",
+    "check_table",
+    "check_train_size",
+    "dataset_entry",
+    "method_entries",
+]
 
 
 @dataclass(frozen=True)
@@ -126,6 +134,7 @@ def dataset_entry(spec: Any) -> DatasetEntry:
         raise DataError(
             f"scale = {spec.scale!r} of the data set {spec.load!r} is not known; use {known}, or leave it out"
         )
+    check_table(f"the options of the data set {spec.load!r}", spec.options)
     if spec.train_size is not None:
         check_train_size(spec.train_size)
     if any("\ud800" <= character <= "\udfff" for character in spec.load):
@@ -139,6 +148,12 @@ def check_train_size(value: float) -> None:
     """Refuse a share of training bags that leaves one side empty."""
     if not 0 < value < 1:
         raise DataError(f"train_size={value!r} must lie between 0 and 1")
+
+
+def check_table(what: str, given: Any) -> None:
+    """Refuse what is no table of names and values."""
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise DataError(f"{what} are {given!r}; write names and values, such as {{ k = 5 }}")
 
 
 def check_fields(what: str, given: Mapping[str, Any], cls: type, where: str) -> None:

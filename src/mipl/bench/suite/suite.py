@@ -12,7 +12,14 @@ from typing import Any, Literal, NamedTuple
 
 from mipl.bench.suite.cell import Cell
 from mipl.bench.suite.code_version import code_version
-from mipl.bench.suite.entries import DatasetEntry, MethodEntry, check_train_size, dataset_entry, method_entries
+from mipl.bench.suite.entries import (
+    DatasetEntry,
+    MethodEntry,
+    check_table,
+    check_train_size,
+    dataset_entry,
+    method_entries,
+)
 from mipl.bench.suite.scores import DEFAULT_SCORES, check_scores
 from mipl.datasets.registry import builder_path
 from mipl.errors import DataError
@@ -178,6 +185,10 @@ class Place(NamedTuple):
 def _check_method(m: MethodEntry) -> None:
     if m.method not in known_methods() and ":" not in m.method:
         raise DataError(f'unknown method {m.method!r}; name one of {", ".join(known_methods())} or a "module:Class"')
+    check_table(f"the parameters of the method {m.name!r}", m.params)
+    check_table(f"the parameters on single data sets of the method {m.name!r}", m.on)
+    for name, params in m.on.items():
+        check_table(f"the parameters on {name!r} of the method {m.name!r}", params)
     try:
         json.dumps([m.params, m.on])
     except TypeError as error:

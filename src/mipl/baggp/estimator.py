@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor
 
-from mipl.baggp.blocks import Blocks, Place, divide
+from mipl.baggp.blocks import Blocks, Place
 from mipl.baggp.candidate_noise import noisy_log_prior
 from mipl.baggp.constants import (
     JOINED_INSTANCES,
@@ -23,7 +23,7 @@ from mipl.baggp.constants import (
     SAMPLE_INSTANCES,
 )
 from mipl.baggp.cross_fit import half_folds
-from mipl.baggp.digests import bag_digests
+from mipl.baggp.digests import bag_digests, canonical_order, with_candidates
 from mipl.baggp.labelling import class_similarities
 from mipl.baggp.learning import learn
 from mipl.baggp.low_rank import low_rank, rank_of
@@ -64,7 +64,8 @@ class BagGP(ClusterClassifier):
     The formulas of both experts' common part are in `mipl.bag_posterior` and `mipl.baggp.model`. The weights of the
     two experts in the answer, and the rate of outlying bags of which neither knows anything, are fitted to candidate
     sets of bags that the experts have not seen (`mipl.baggp.cross_fit`, `mipl.baggp.stacking`). No true label is used
-    anywhere and nothing needs to be tuned. Votes on the candidates are prior odds (`mipl.baggp.votes`); a bag of a
+    anywhere and nothing needs to be tuned. The order of the bags and of their instances has no say: a fit takes them in
+    the order of their digests. Votes on the candidates are prior odds (`mipl.baggp.votes`); a bag of a
     background class holds no positive instance at all; groups of bags are held out together. With `candidate_noise` the
     truth may be missing from a set (`mipl.baggp.candidate_noise`).
 
@@ -211,14 +212,19 @@ class BagGP(ClusterClassifier):
         self._fit_anywhere(InMemory(bags), supervision)
 
     def _fit_stream(self, bags: BagStream) -> None:
-        self._fit_anywhere(InFiles(bags), bags.supervision())
+        supervision = bags.supervision()
+        few = bags.n_instances <= SAMPLE_INSTANCES
+        self._fit_anywhere(InMemory(bags.to_dataset().bags) if few else InFiles(bags), supervision)
 
     def _fit_anywhere(self, training: Training, supervision: Supervision) -> None:
         seed = seed_of(self.random_state)
         with show_phases(self.name, verbose=bool(self.verbose)) as progress, self._place(training) as place:
-            in_own_thread(lambda: self._learn(training, supervision, seed, place, progress), place.stop)
             progress("digests of the bags")
-            self.bag_digests_ = training.digests(supervision.candidates)
+            self.bag_digests_ = with_candidates(training.digests(), supervision.candidates)
+            order, known = canonical_order(self.bag_digests_, supervision)
+            arranged = training.arranged(order)
+            posterior = in_own_thread(lambda: self._learn(arranged, known, seed, place, progress), place.stop)
+        self.posterior_ = posterior[np.argsort(order)]
         self.outside_ = np.where(supervision.candidates, 0.0, self.posterior_).sum(axis=1)
 
     def _place(self, training: Training) -> Local | OnDask:
@@ -230,11 +236,14 @@ class BagGP(ClusterClassifier):
         budget = free_memory() / 2 if self.memory_budget is None else self.memory_budget
         return Local(n_threads, Scratch() if needed > budget else None)
 
-    def _learn(self, training: Training, supervision: Supervision, seed: int, place: Place, progress: Phases) -> None:
+    def _learn(
+        self, training: Training, supervision: Supervision, seed: int, place: Place, progress: Phases
+    ) -> NDArray[np.float64]:
+        """Learn, and return the posterior (m, q) of the training bags."""
         m, n = training.n_bags, training.n_instances
         rng = np.random.default_rng(seed)
         folds = half_folds(n, supervision, self.cross_fit, rng)
-        parts = divide(n, folds)
+        parts = training.divide(folds)
 
         # Front end, length scale and landmarks need no more than a sample of many bags.
         chosen = None if n <= SAMPLE_INSTANCES else np.sort(rng.choice(m, m * SAMPLE_INSTANCES // n + 1, replace=False))
@@ -278,8 +287,8 @@ class BagGP(ClusterClassifier):
         self._keep(found.model)
         self.vote_strength_ = found.vote_strength
         self.candidate_noise_ = found.candidate_noise
-        self.posterior_ = _numpy(found.posterior)[np.argsort(order)]
         self.label_free_score_, self.label_free_error_ = found.label_free
+        return _numpy(found.posterior)[np.argsort(order)]
 
     def _background_mask(self, q: int) -> Tensor | None:
         """The background class as a mask (q,)."""
@@ -358,12 +367,16 @@ class BagGP(ClusterClassifier):
     def _resolve(self, bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[np.floating[Any]]:
         if self.bag_digests_ is None:
             return self._among(bags, candidates)
-        place = {digest: i for i, digest in enumerate(self.bag_digests_.tolist())}
-        trained = np.array([place.get(digest, -1) for digest in bag_digests(bags, candidates).tolist()])
-        known: NDArray[np.floating[Any]] = self.posterior_[trained]
-        if (trained >= 0).all():
-            return known
-        return np.where((trained >= 0)[:, None], known, self._among(bags, candidates))
+        digests, copy_of = np.unique(self.bag_digests_, return_inverse=True)
+        posterior = np.zeros((len(digests), self.posterior_.shape[1]))
+        np.add.at(posterior, copy_of, self.posterior_)
+        posterior /= np.bincount(copy_of)[:, None]  # of equal bags the mean, whichever of them comes first
+        given = bag_digests(bags, candidates)
+        place = np.minimum(np.searchsorted(digests, given), len(digests) - 1)
+        trained = digests[place] == given
+        if trained.all():
+            return posterior[place]
+        return np.where(trained[:, None], posterior[place], self._among(bags, candidates))
 
     def _among(self, bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[np.floating[Any]]:
         """Posterior (m, q) of the labels of bags that were not trained on, given their candidate sets."""

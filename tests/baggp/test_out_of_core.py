@@ -59,3 +59,18 @@ def test_a_scan_brings_its_own_candidates(tmp_path: Path) -> None:
         mipl.BagGP().fit(write(ds, tmp_path, 1), ds.candidates)
     with pytest.raises(mipl.errors.DataError, match=r"SURE needs all bags in memory.*sample"):
         mipl.make("SURE").fit(mipl.scan(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [mipl.BagGP(n_landmarks=40, cross_fit=0), mipl.MIPLGP(n_landmarks=40, engine="low-rank", max_iter=2)],
+    ids=["BagGP", "MIPLGP"],
+)
+def test_a_class_that_no_bag_of_a_scan_has_is_not_possible(tmp_path: Path, model: mipl.base.MIPLClassifier) -> None:
+    ds = mipl.load("digits", r=1, seed=0)[:40]
+    some = ds[~ds.candidates[:, 0]]
+    with pytest.warns(UserWarning, match=f"no training bag has the candidate {ds.classes[0].item()!r}, so") as caught:
+        model.fit(write(some, tmp_path, 2))
+    assert [w.filename for w in caught if "no training bag" in str(w.message)] == [__file__]
+    assert not model.predict_proba(ds)[:, 0].any()
+    assert not model.resolve(mipl.scan(tmp_path))[:, 0].any()

@@ -120,7 +120,8 @@ class BagGP(ClusterClassifier):
     feature_map_ : (M, R) array
         Features of an instance: its kernel with the landmarks @ feature_map.
     coef_, intercept_ : (2, R, q), (2, q) arrays
-        Instance logits of bag regression and of bag likelihood: features @ coef + intercept.
+        Instance logits of bag regression and of bag likelihood: features @ coef + intercept. Here and in
+        `class_offset_` q counts the classes that are `possible_`.
     coef_variance_ : (R,) array
         Posterior variance of the second one's coefficients, by which its logits are moderated.
     class_offset_ : (2, q) array
@@ -212,7 +213,7 @@ class BagGP(ClusterClassifier):
         self._fit_anywhere(InMemory(bags), supervision)
 
     def _fit_stream(self, bags: BagStream) -> None:
-        supervision = bags.supervision()
+        supervision = self._known(bags.supervision(), self._fit_depth)
         few = bags.n_instances <= SAMPLE_INSTANCES
         self._fit_anywhere(InMemory(bags.to_dataset().bags) if few else InFiles(bags), supervision)
 
@@ -220,11 +221,12 @@ class BagGP(ClusterClassifier):
         seed = seed_of(self.random_state)
         with show_phases(self.name, verbose=bool(self.verbose)) as progress, self._place(training) as place:
             progress("digests of the bags")
-            self.bag_digests_ = with_candidates(training.digests(), supervision.candidates)
-            order, known = canonical_order(self.bag_digests_, supervision)
+            known = supervision.of_classes(self._columns)
+            self.bag_digests_ = with_candidates(training.digests(), known.candidates)
+            order, known = canonical_order(self.bag_digests_, known)
             arranged = training.arranged(order)
             posterior = in_own_thread(lambda: self._learn(arranged, known, seed, place, progress), place.stop)
-        self.posterior_ = posterior[np.argsort(order)]
+        self.posterior_ = self._sound(self._of_all_classes(posterior[np.argsort(order)]))
         self.outside_ = np.where(supervision.candidates, 0.0, self.posterior_).sum(axis=1)
 
     def _place(self, training: Training) -> Local | OnDask:
@@ -271,12 +273,11 @@ class BagGP(ClusterClassifier):
         data = low_rank(Blocks(place, rows, parts, weight), kernel_map, front_end, progress)
 
         order = data.blocks.bags
-        self.background_ = supervision.background
         found = learn(
             data,
             supervision[order],
             self.kappa,
-            self._background_mask(len(self.classes_)),
+            self._background_mask(),
             self.candidate_noise,
             cross_fit=bool(folds.any()),
             joined=n <= JOINED_INSTANCES,
@@ -290,11 +291,23 @@ class BagGP(ClusterClassifier):
         self.label_free_score_, self.label_free_error_ = found.label_free
         return _numpy(found.posterior)[np.argsort(order)]
 
-    def _background_mask(self, q: int) -> Tensor | None:
-        """The background class as a mask (q,)."""
+    @property
+    def _columns(self) -> NDArray[np.int64]:
+        """The classes (k,) that are learned: those that are possible, but all where a single one is."""
+        possible = self._possible_classes
+        return np.flatnonzero(possible | (possible.sum() < 2))
+
+    def _of_all_classes(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values (m, k) of the classes that are learned as (m, q), zero for the others."""
+        wide = np.zeros((len(values), len(self.classes_)))
+        wide[:, self._columns] = values
+        return wide
+
+    def _background_mask(self) -> Tensor | None:
+        """The background class as a mask (k,) of the classes that are learned."""
         if self.background_ is None:
             return None
-        return (torch.arange(q) == self.background_).to(torch_device(self.device))
+        return torch.from_numpy(self._columns == self.background_).to(torch_device(self.device))
 
     def _front_end(self, bags: Bags, seed: int) -> BaseEstimator:
         if isinstance(self.features, str):
@@ -333,7 +346,7 @@ class BagGP(ClusterClassifier):
         device = torch_device(self.device)
         variances = (None, torch.tensor(self.coef_variance_, device=device))
         arrays = (torch.tensor(a, device=device) for a in (self.coef_, self.intercept_, self.class_offset_))
-        background = self._background_mask(len(self.classes_))
+        background = self._background_mask()
         regression, likelihood = (
             Expert(coef.float(), intercept, offset, background, variance)
             for coef, intercept, offset, variance in zip(*arrays, variances, strict=True)
@@ -362,7 +375,7 @@ class BagGP(ClusterClassifier):
             return model.answer(logits, offsets), offsets
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:
-        return _numpy(self._answer(bags, self._model())[0].probabilities)
+        return self._of_all_classes(_numpy(self._answer(bags, self._model())[0].probabilities))
 
     def _resolve(self, bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[np.floating[Any]]:
         if self.bag_digests_ is None:
@@ -371,7 +384,7 @@ class BagGP(ClusterClassifier):
         posterior = np.zeros((len(digests), self.posterior_.shape[1]))
         np.add.at(posterior, copy_of, self.posterior_)
         posterior /= np.bincount(copy_of)[:, None]  # of equal bags the mean, whichever of them comes first
-        given = bag_digests(bags, candidates)
+        given = bag_digests(bags, candidates[:, self._columns])
         place = np.minimum(np.searchsorted(digests, given), len(digests) - 1)
         trained = digests[place] == given
         if trained.all():
@@ -382,9 +395,9 @@ class BagGP(ClusterClassifier):
         """Posterior (m, q) of the labels of bags that were not trained on, given their candidate sets."""
         if self.candidate_noise_ == 0:
             return super()._resolve(bags, candidates)
-        log_prior = noisy_log_prior(np.where(candidates, 0.0, -np.inf), self.candidate_noise_)
-        posterior: NDArray[np.floating[Any]] = softmax(np.log(self._predict_proba(bags)) + log_prior, axis=1)
-        return posterior
+        log_prior = noisy_log_prior(np.where(candidates[:, self._columns], 0.0, -np.inf), self.candidate_noise_)
+        log_proba = np.log(self._predict_proba(bags)[:, self._columns])
+        return self._of_all_classes(softmax(log_proba + log_prior, axis=1))
 
     def label_order(self, bags: Any, posterior: NDArray[np.float64]) -> LabelOrder:
         """Order bags by what a person's answer would tell about the labels of all of them, see `mipl.labelling`.
@@ -406,7 +419,8 @@ class BagGP(ClusterClassifier):
         X = self._tensor(self.features_.transform(part.instances))
         features = torch.cat([self._ready().features(rows) for rows in X.split(PREDICTION_ROWS)])
         variance = torch.tensor(self.coef_variance_, device=X.device)
-        background = self._background_mask(len(self.classes_))
+        background = self._background_mask()
+        posterior = posterior[:, self._columns]  # the others have nothing to tell
         alike = class_similarities(features, answer.logits, offsets, variance, posterior[chosen], background)
         return order_to_label(posterior, [each._replace(bags=chosen[each.bags]) for each in alike])
 
@@ -414,7 +428,8 @@ class BagGP(ClusterClassifier):
         model = self._model()
         answer = self._answer(bags, model)
         with limit_torch(one_thread=True):
-            return _numpy(model.instance_probabilities(*answer))
+            found = _numpy(model.instance_probabilities(*answer))
+        return np.column_stack([self._of_all_classes(found[:, :-1]), found[:, -1]])
 
 
 def _numpy(tensor: Tensor) -> NDArray[np.float64]:

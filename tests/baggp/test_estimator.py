@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ from sklearn.decomposition import PCA
 from sklearn.model_selection import GridSearchCV, KFold
 
 import mipl
-from mipl import BagGP, Bags, MIPLDataset, label_free_score
+from mipl import BagGP, Bags, MIPLDataset, label_free_score, load_model
 from mipl.datasets.synthetic import make_bags
 from mipl.errors import ParameterError, UnavailableError
 
@@ -134,6 +136,48 @@ def test_nothing_is_claimed_where_the_candidates_say_nothing() -> None:
     ds = make_bags(**SMALL)
     model = fast().fit(ds.bags, np.ones_like(ds.candidates))
     np.testing.assert_allclose(model.predict_proba(ds.bags), 0.2)
+
+
+def test_a_class_that_no_bag_has_changes_nothing_that_is_learned(tmp_path: Path) -> None:
+    train, test = make_bags(**{**SMALL, "n_bags": 100}, r=2, seed=3).split(0.6, seed=0)
+    some = train[~train.candidates[:, 1]]  # as after a split, or for a class of a file that is not used
+    candidates = np.where(np.arange(len(some))[:, None] % 4 == 0, True, some.candidates)
+    without = np.delete(candidates, 1, axis=1)
+    wanted = BagGP(n_landmarks=60, rank=40).fit(
+        some.bags, without, classes=np.delete(some.classes, 1), background=some.classes[2]
+    )
+    with pytest.warns(UserWarning, match=f"candidate {some.classes[1].item()!r}"):
+        model = BagGP(n_landmarks=60, rank=40).fit(
+            some.bags, candidates, classes=some.classes, background=some.classes[2]
+        )
+    loaded = load_model(model.save(tmp_path / "m.mipl"))
+    for found in (model, loaded):
+        for answer, expected in (
+            (found.predict_proba(test.bags), wanted.predict_proba(test.bags)),
+            (found.predict_instances(test.bags), wanted.predict_instances(test.bags)),
+            (found.resolve(some.bags, candidates), wanted.resolve(some.bags, without)),
+            (found.posterior_, wanted.posterior_),
+        ):
+            np.testing.assert_array_equal(np.delete(answer, 1, axis=1), expected)
+            assert not answer[:, 1].any()
+    # What is noise in the sets does not make it possible either.
+    with pytest.warns(UserWarning, match="candidate"):
+        noisy = (
+            BagGP(n_landmarks=60, rank=40)
+            .set_params(candidate_noise=0.2)
+            .fit(some.bags, candidates, classes=some.classes)
+        )
+    for sets in (candidates, some.candidates, np.eye(5, dtype=bool)[test.labels[: len(some)]]):
+        posterior = noisy.resolve(some.bags[: len(sets)], sets)
+        assert np.isfinite(posterior).all()
+        assert not posterior[sets.sum(axis=1) > 1, 1].any()
+
+
+def test_one_possible_class_is_certain() -> None:
+    ds = make_bags(**SMALL, r=0)
+    alone = ds[ds.labels == 2]
+    with pytest.warns(UserWarning, match="no training bag has the candidate"):
+        np.testing.assert_array_equal(fast().fit(alone).predict_proba(ds)[:, 2], 1)
 
 
 def test_equal_instances_everywhere_give_finite_answers() -> None:

@@ -67,12 +67,12 @@ def assert_same_bits(found: mipl.BagGP, wanted: mipl.BagGP) -> None:
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name), err_msg=name)
 
 
-def test_a_fit_to_files_on_a_cluster_is_the_fit_in_memory(cluster: Cluster, tmp_path: Path, monkeypatch) -> None:
+def test_a_fit_to_files_on_a_cluster_is_the_fit_in_this_process(cluster: Cluster, tmp_path: Path, monkeypatch) -> None:
     ds = data()
     ds[:20].save(tmp_path / "1.parquet")
     ds[20:].save(tmp_path / "2.parquet")
     monkeypatch.chdir(tmp_path)  # workers have another working directory
-    inside = model(cross_fit=2).fit(ds)
+    inside = model(cross_fit=2).fit(mipl.scan("."))
     phases: list[str] = []
     watched = Phases(lambda phase, *_: phases.append(phase))
     monkeypatch.setattr("mipl.baggp.estimator.show_phases", lambda title, *, verbose: nullcontext(watched))

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor
 
-from mipl.baggp.blocks import Blocks, Place, divide
+from mipl.baggp.blocks import Blocks, Place
 from mipl.baggp.candidate_noise import noisy_log_prior
 from mipl.baggp.constants import (
     JOINED_INSTANCES,
@@ -23,7 +23,7 @@ from mipl.baggp.constants import (
     SAMPLE_INSTANCES,
 )
 from mipl.baggp.cross_fit import half_folds
-from mipl.baggp.digests import bag_digests
+from mipl.baggp.digests import bag_digests, canonical_order, with_candidates
 from mipl.baggp.labelling import class_similarities
 from mipl.baggp.learning import learn
 from mipl.baggp.low_rank import low_rank, rank_of
@@ -66,7 +66,8 @@ class BagGP(ClusterClassifier):
     The formulas of both experts' common part are in `mipl.bag_posterior` and `mipl.baggp.model`. The weights of the
     two experts in the answer, and the rate of outlying bags of which neither knows anything, are fitted to candidate
     sets of bags that the experts have not seen (`mipl.baggp.cross_fit`, `mipl.baggp.stacking`). No true label is used
-    anywhere and nothing needs to be tuned. Votes on the candidates are prior odds (`mipl.baggp.votes`); a bag of a
+    anywhere and nothing needs to be tuned. The order of the bags and of their instances has no say: a fit takes them in
+    the order of their digests. Votes on the candidates are prior odds (`mipl.baggp.votes`); a bag of a
     background class holds no positive instance at all; groups of bags are held out together. With `candidate_noise` the
     truth may be missing from a set (`mipl.baggp.candidate_noise`).
 
@@ -122,7 +123,8 @@ class BagGP(ClusterClassifier):
     feature_map_ : (M, R) array
         Features of an instance: its kernel with the landmarks @ feature_map.
     coef_, intercept_ : (2, R, q), (2, q) arrays
-        Instance logits of bag regression and of bag likelihood: features @ coef + intercept.
+        Instance logits of bag regression and of bag likelihood: features @ coef + intercept. Here and in
+        `class_offset_` q counts the classes that are `possible_`.
     coef_variance_ : (R,) array
         Posterior variance of the second one's coefficients, by which its logits are moderated.
     class_offset_ : (2, q) array
@@ -214,14 +216,20 @@ class BagGP(ClusterClassifier):
         self._fit_anywhere(InMemory(bags), supervision)
 
     def _fit_stream(self, bags: BagStream) -> None:
-        self._fit_anywhere(InFiles(bags), bags.supervision())
+        supervision = self._known(bags.supervision(), self._fit_depth)
+        few = bags.n_instances <= SAMPLE_INSTANCES
+        self._fit_anywhere(InMemory(bags.to_dataset().bags) if few else InFiles(bags), supervision)
 
     def _fit_anywhere(self, training: Training, supervision: Supervision) -> None:
         seed = seed_of(self.random_state)
         with show_phases(self.name, verbose=bool(self.verbose)) as progress, self._place(training) as place:
-            in_own_thread(lambda: self._learn(training, supervision, seed, place, progress), place.stop)
             progress("digests of the bags")
-            self.bag_digests_ = training.digests(supervision.candidates)
+            known = supervision.of_classes(self._columns)
+            self.bag_digests_ = with_candidates(training.digests(), known.candidates)
+            order, known = canonical_order(self.bag_digests_, known)
+            arranged = training.arranged(order)
+            posterior = in_own_thread(lambda: self._learn(arranged, known, seed, place, progress), place.stop)
+        self.posterior_ = self._sound(self._of_all_classes(posterior[np.argsort(order)]))
         self.outside_ = np.where(supervision.candidates, 0.0, self.posterior_).sum(axis=1)
 
     def _place(self, training: Training) -> Local | OnDask:
@@ -233,11 +241,14 @@ class BagGP(ClusterClassifier):
         budget = free_memory() / 2 if self.memory_budget is None else self.memory_budget
         return Local(n_threads, Scratch() if needed > budget else None)
 
-    def _learn(self, training: Training, supervision: Supervision, seed: int, place: Place, progress: Phases) -> None:
+    def _learn(
+        self, training: Training, supervision: Supervision, seed: int, place: Place, progress: Phases
+    ) -> NDArray[np.float64]:
+        """Learn, and return the posterior (m, q) of the training bags."""
         m, n = training.n_bags, training.n_instances
         rng = np.random.default_rng(seed)
         folds = half_folds(n, supervision, self.cross_fit, rng)
-        parts = divide(n, folds)
+        parts = training.divide(folds)
 
         # Front end, length scale and landmarks need no more than a sample of many bags.
         chosen = None if n <= SAMPLE_INSTANCES else np.sort(rng.choice(m, m * SAMPLE_INSTANCES // n + 1, replace=False))
@@ -265,12 +276,11 @@ class BagGP(ClusterClassifier):
         data = low_rank(Blocks(place, rows, parts, weight), kernel_map, front_end, progress)
 
         order = data.blocks.bags
-        self.background_ = supervision.background
         found = learn(
             data,
             supervision[order],
             self.kappa,
-            self._background_mask(len(self.classes_)),
+            self._background_mask(),
             self.candidate_noise,
             cross_fit=bool(folds.any()),
             joined=n <= JOINED_INSTANCES,
@@ -281,14 +291,26 @@ class BagGP(ClusterClassifier):
         self._keep(found.model)
         self.vote_strength_ = found.vote_strength
         self.candidate_noise_ = found.candidate_noise
-        self.posterior_ = _numpy(found.posterior)[np.argsort(order)]
         self.label_free_score_, self.label_free_error_ = found.label_free
+        return _numpy(found.posterior)[np.argsort(order)]
 
-    def _background_mask(self, q: int) -> Tensor | None:
-        """The background class as a mask (q,)."""
+    @property
+    def _columns(self) -> NDArray[np.int64]:
+        """The classes (k,) that are learned: those that are possible, but all where a single one is."""
+        possible = self._possible_classes
+        return np.flatnonzero(possible | (possible.sum() < 2))
+
+    def _of_all_classes(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values (m, k) of the classes that are learned as (m, q), zero for the others."""
+        wide = np.zeros((len(values), len(self.classes_)))
+        wide[:, self._columns] = values
+        return wide
+
+    def _background_mask(self) -> Tensor | None:
+        """The background class as a mask (k,) of the classes that are learned."""
         if self.background_ is None:
             return None
-        return (torch.arange(q) == self.background_).to(torch_device(self.device))
+        return torch.from_numpy(self._columns == self.background_).to(torch_device(self.device))
 
     def _front_end(self, bags: Bags, seed: int) -> BaseEstimator:
         if isinstance(self.features, str):
@@ -327,7 +349,7 @@ class BagGP(ClusterClassifier):
         device = torch_device(self.device)
         variances = (None, torch.tensor(self.coef_variance_, device=device))
         arrays = (torch.tensor(a, device=device) for a in (self.coef_, self.intercept_, self.class_offset_))
-        background = self._background_mask(len(self.classes_))
+        background = self._background_mask()
         regression, likelihood = (
             Expert(coef.float(), intercept, offset, background, variance)
             for coef, intercept, offset, variance in zip(*arrays, variances, strict=True)
@@ -356,19 +378,23 @@ class BagGP(ClusterClassifier):
             return model.answer(logits, offsets), offsets
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:
-        return _numpy(self._answer(bags, self._model())[0].probabilities)
+        return self._of_all_classes(_numpy(self._answer(bags, self._model())[0].probabilities))
 
     def _resolve(
         self, bags: Bags, candidates: NDArray[np.bool_], votes: NDArray[np.float64] | None = None
     ) -> NDArray[np.floating[Any]]:
         if self.bag_digests_ is None:
             return self._among(bags, candidates, votes)
-        place = {digest: i for i, digest in enumerate(self.bag_digests_.tolist())}
-        trained = np.array([place.get(digest, -1) for digest in bag_digests(bags, candidates).tolist()])
-        known: NDArray[np.floating[Any]] = self.posterior_[trained]
-        if (trained >= 0).all():
-            return known
-        return np.where((trained >= 0)[:, None], known, self._among(bags, candidates, votes))
+        digests, copy_of = np.unique(self.bag_digests_, return_inverse=True)
+        posterior = np.zeros((len(digests), self.posterior_.shape[1]))
+        np.add.at(posterior, copy_of, self.posterior_)
+        posterior /= np.bincount(copy_of)[:, None]  # of equal bags the mean, whichever of them comes first
+        given = bag_digests(bags, candidates[:, self._columns])
+        place = np.minimum(np.searchsorted(digests, given), len(digests) - 1)
+        trained = digests[place] == given
+        if trained.all():
+            return posterior[place]
+        return np.where(trained[:, None], posterior[place], self._among(bags, candidates, votes))
 
     _resolve_votes = _resolve
 
@@ -376,10 +402,12 @@ class BagGP(ClusterClassifier):
         self, bags: Bags, candidates: NDArray[np.bool_], votes: NDArray[np.float64] | None
     ) -> NDArray[np.floating[Any]]:
         """Posterior (m, q) of the labels of bags that were not trained on, given their candidate sets or votes."""
+        columns = self._columns
         strength = PRIOR_VOTE_STRENGTH if self.vote_strength_ is None else self.vote_strength_
         log_prior = np.where(candidates, 0.0, -np.inf) if votes is None else vote_log_prior(votes, strength)
-        log_prior = noisy_log_prior(log_prior, self.candidate_noise_)
-        return restrict_to_candidates(self._finite(self._predict_proba(bags)) * np.exp(log_prior), log_prior > -np.inf)
+        prior = np.exp(noisy_log_prior(log_prior[:, columns], self.candidate_noise_))
+        weighted = self._finite(self._predict_proba(bags))[:, columns] * prior
+        return self._of_all_classes(restrict_to_candidates(weighted, prior > 0))
 
     def label_order(self, bags: Any, posterior: NDArray[np.float64]) -> LabelOrder:
         """Order bags by what a person's answer would tell about the labels of all of them, see `mipl.labelling`.
@@ -401,7 +429,8 @@ class BagGP(ClusterClassifier):
         X = self._tensor(self.features_.transform(part.instances))
         features = torch.cat([self._ready().features(rows) for rows in X.split(PREDICTION_ROWS)])
         variance = torch.tensor(self.coef_variance_, device=X.device)
-        background = self._background_mask(len(self.classes_))
+        background = self._background_mask()
+        posterior = posterior[:, self._columns]  # the others have nothing to tell
         alike = class_similarities(features, answer.logits, offsets, variance, posterior[chosen], background)
         return order_to_label(posterior, [each._replace(bags=chosen[each.bags]) for each in alike])
 
@@ -409,7 +438,8 @@ class BagGP(ClusterClassifier):
         model = self._model()
         answer = self._answer(bags, model)
         with limit_torch(one_thread=True):
-            return _numpy(model.instance_probabilities(*answer))
+            found = _numpy(model.instance_probabilities(*answer))
+        return np.column_stack([self._of_all_classes(found[:, :-1]), found[:, -1]])
 
 
 def _numpy(tensor: Tensor) -> NDArray[np.float64]:

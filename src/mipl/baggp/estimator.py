@@ -22,7 +22,7 @@ from mipl.baggp.constants import (
     PRIOR_VOTE_STRENGTH,
     SAMPLE_INSTANCES,
 )
-from mipl.baggp.cross_fit import half_folds
+from mipl.baggp.cross_fit import choose_folds
 from mipl.baggp.digests import bag_digests, canonical_order, with_candidates
 from mipl.baggp.labelling import class_similarities
 from mipl.baggp.learning import learn
@@ -247,8 +247,9 @@ class BagGP(ClusterClassifier):
         """Learn, and return the posterior (m, q) of the training bags."""
         m, n = training.n_bags, training.n_instances
         rng = np.random.default_rng(seed)
-        folds = half_folds(n, supervision, self.cross_fit, rng)
-        parts = training.divide(folds)
+        folds = choose_folds(n, supervision, self.cross_fit, rng)
+        # Blocks have bags of one fold, so that fits without it leave them out; small ones would take longer than that.
+        parts = training.divide(np.zeros_like(folds) if n <= JOINED_INSTANCES else folds)
 
         # Front end, length scale and landmarks need no more than a sample of many bags.
         chosen = None if n <= SAMPLE_INSTANCES else np.sort(rng.choice(m, m * SAMPLE_INSTANCES // n + 1, replace=False))
@@ -282,9 +283,8 @@ class BagGP(ClusterClassifier):
             self.kappa,
             self._background_mask(),
             self.candidate_noise,
-            cross_fit=bool(folds.any()),
-            joined=n <= JOINED_INSTANCES,
-            progress=progress,
+            folds[order],
+            progress,
         )
         self.landmarks_ = landmarks.cpu().numpy()
         self.feature_map_ = data.kernel_map.T.cpu().numpy()

@@ -18,7 +18,7 @@ test: $(STAMP)  ## all tests but the slow ones, and the doctests
 slow: $(STAMP)  ## the slow tests too
 	$(PYTEST) --slow
 
-hostile: $(STAMP)  ## damaged files, killed saves, forged models and hostile names by the thousand, with counts
+hostile: $(STAMP)  ## damaged files, killed saves, forged models, hostile names and paths by the thousand, with counts
 	$(PYTEST) --slow -rP tests/hostile
 
 lint: $(STAMP)  ## style and types

@@ -15,9 +15,10 @@ import pytest
 from bench_runs import PATIENCE, wait_for_end
 
 import mipl
-from mipl.errors import DataError
+from mipl.cli import main
+from mipl.errors import DataError, ParameterError
 from mipl.io.columns import Columns
-from mipl.prediction import MANIFEST, Reading, predict_to_folder
+from mipl.prediction import MANIFEST, Predicted, Reading, predict_to_folder
 
 N_FILES = 5
 NAMES = ["early/0.parquet", "early/1.parquet", "late/2.parquet", "late/3.parquet", "late/4.parquet"]
@@ -99,6 +100,40 @@ def test_what_is_done_is_skipped_until_its_input_its_output_or_the_model_changes
     assert predicted() == []
 
 
+def test_the_content_of_files_decides_whether_anything_has_changed(tmp_path: Path):
+    model, table, out = tmp_path / "m.mipl", tmp_path / "t.csv", tmp_path / "out"
+    source, answer = tmp_path / "x.csv", out / "x.csv"
+    near, far = [[0.0, 0.0]], [[9.0, 9.0]]
+    mipl.make("PL-kNN", n_neighbors=1).fit(mipl.Bags.from_list([near, far]), [["ant"], ["bee"]]).save(model)
+    source.write_text("bag_id,u,v\n1,0,0\n2,9,9\n")
+    table.write_text("bag_id,candidates,label\n1,ant|bee,ant\n2,ant|bee,bee\n")
+
+    def predict() -> Predicted:
+        return predict_to_folder(model, [str(source)], out, Reading(Columns(), {"table": table}))[0]
+
+    def rewrite(file: Path, content: str) -> None:
+        """Give a file other content, of the same size and time."""
+        before = file.stat()
+        file.write_text(content)
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert file.stat().st_size == before.st_size
+
+    assert not predict().skipped
+    for file in (model, table, source, answer):
+        os.utime(file)
+    assert predict().skipped
+    rewrite(source, "bag_id,u,v\n2,0,0\n1,9,9\n")
+    assert not predict().skipped
+    assert pd.read_csv(answer).predicted.tolist() == ["ant", "bee"]
+    assert pd.read_csv(answer).bag_id.tolist() == [2, 1]
+    rewrite(table, table.read_text().replace("1,ant|bee,ant", "1,ant|bee,bee"))
+    assert predict().right == 1
+    rewrite(answer, answer.read_text().replace("ant", "bee"))
+    assert not predict().skipped
+    assert pd.read_csv(answer).predicted.tolist() == ["ant", "bee"]
+    assert predict().skipped
+
+
 def test_a_run_that_was_killed_leaves_nothing_half_written_and_is_finished_by_the_next(folder: Path):
     words = ["predict", "m.mipl", "in", "--out", "out/", "--chunk", "100"]
     killed = subprocess.run([sys.executable, "-c", KILLED, *words], cwd=folder, capture_output=True, timeout=PATIENCE)
@@ -146,11 +181,57 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_others(folder: Path):
 
 
 def test_answers_never_take_the_place_of_their_input_or_of_each_other(folder: Path):
-    with pytest.raises(DataError, match="overwritten by its own answers"):
+    with pytest.raises(ParameterError, match="reads it"):
         predict(folder, "in")
     mipl.load("digits")[:9].save(folder / "in" / "early" / "0.feather")
     with pytest.raises(DataError, match="would both be written to"):
         predict(folder, "out")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        # the answers of d/x.csv would be d/a/x.csv, which is to be read
+        ("{m} d/x.csv d/a/x.csv --out d/a", "cannot write d/a/x.csv: this command reads it"),
+        ("{m} e/x.tsv --out e", "e/x.csv exists and is no answer of an earlier run"),
+        ("{m} d/x.csv --out linked/", "linked/x.csv exists and is no answer"),
+        ("{m} d/x.csv --out to-x", "a link leads from to-x/x.csv out of to-x"),
+        ("{m} d/x.csv d/a/x.csv --out to-d", "a link leads from to-d/a/x.csv out of to-d"),
+        ("d/m.csv d/a/x.csv --out d", "d/x.csv exists"),
+        ("d/m.csv d/a/m.csv d/a/x.csv --out new/../d", "cannot write new/../d/m.csv: this command reads it as d/m.csv"),
+        ("{m} d/x.csv --table e/x.csv --out e", "cannot write e/x.csv: this command reads it"),
+        ("{m} - --out new/", "standard input need a name"),
+    ],
+)
+def test_nothing_is_written_over_in_a_folder_or_outside_of_it(tmp_path: Path, monkeypatch, capsys, words, told):
+    monkeypatch.chdir(tmp_path)
+    mipl.make("PL-kNN").fit(mipl.Bags.from_list([[[0.0]], [[9.0]]]), [["ant"], ["bee"]]).save("m.mipl")
+    for file in ("d/x.csv", "d/a/x.csv", "d/a/m.csv", "e/x.tsv", "e/x.csv", "to-x/y.csv", "to-d/y.csv", "new/y.csv"):
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        Path(file).write_text("bag_id,u\n1,0\n")
+    Path("d/m.csv").write_bytes(Path("m.mipl").read_bytes())
+    Path("linked").symlink_to("e")
+    Path("to-x/x.csv").symlink_to("../e/x.tsv")
+    Path("to-d/a").symlink_to("../d/a")
+    before = contents(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["mipl", "predict", *words.replace("{m}", "m.mipl").split()])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert told in capsys.readouterr().err
+    assert contents(tmp_path) == before
+    assert not list(tmp_path.rglob(MANIFEST))
+
+
+def test_answers_stay_in_their_folder_wherever_their_files_lie(tmp_path: Path, monkeypatch):
+    (tmp_path / "work" / "local").mkdir(parents=True)
+    (tmp_path / "data").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    mipl.make("PL-kNN").fit(mipl.Bags.from_list([[[0.0]], [[9.0]]]), [["ant"], ["bee"]]).save("../m.mipl")
+    for file in ("../data/x.csv", "local/y.csv", "data.csv"):
+        Path(file).write_text("bag_id,u\n1,0\n")
+    predict_to_folder(Path("../m.mipl"), ["../data/x.csv", "local/y.csv"], Path("answers"), READING)
+    assert sorted(contents(Path("answers"))) == ["data/x.csv", "work/local/y.csv"]
+    assert Path("../data/x.csv").read_text() == "bag_id,u\n1,0\n"
 
 
 def test_the_command_line_tells_what_it_did_as_json(folder: Path):
@@ -166,13 +247,19 @@ def test_the_command_line_tells_what_it_did_as_json(folder: Path):
     [
         b"\xff\xfe",
         b"[" * 100_000,
-        b'{"output": "early/0.parquet", "key": "x", "state": [1], "done": null}',
-        b'{"output": ["early/0.parquet"], "key": "x", "state": [1], "done": {}}',
+        b'{"output": "early/0.parquet", "key": "x", "answers": "y", "done": null}',
+        b'{"output": ["early/0.parquet"], "key": "x", "answers": "y", "done": {}}',
     ],
 )
-def test_a_damaged_list_of_what_is_done_is_as_none(folder: Path, line: bytes):
+def test_where_the_list_of_what_is_done_is_damaged_answers_are_as_any_other_files(folder: Path, line: bytes):
     predict(folder, "out")
     (folder / "out" / MANIFEST).write_bytes(line)
+    before = contents(folder / "out")
+    with pytest.raises(ParameterError, match="exists and is no answer of an earlier run; move it away"):
+        predict(folder, "out")
+    assert contents(folder / "out") == before
+    for name in before:
+        (folder / "out" / name).unlink()
     assert not any(done.skipped for done in predict(folder, "out"))
     assert all(done.skipped for done in predict(folder, "out"))
 

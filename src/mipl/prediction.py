@@ -21,13 +21,14 @@ from mipl import __version__
 from mipl.base import MIPLClassifier
 from mipl.clusters import check_versions, cluster_errors, completed, same
 from mipl.compute import limit_torch
-from mipl.errors import DataError, MIPLError, UnavailableError
+from mipl.errors import DataError, MIPLError, ParameterError, UnavailableError
 from mipl.io.chunks import is_large, read_chunks
 from mipl.io.columns import Columns
 from mipl.io.compression import file_format
 from mipl.io.raw import Loaded
-from mipl.io.sources import expand, read_files
+from mipl.io.sources import expand, files_read, read_files
 from mipl.io.tables import TABLE_SUFFIXES, write_tables
+from mipl.overwriting import refuse_overwriting
 from mipl.persistence import load_model
 from mipl.resolution import Resolution
 from mipl.resolving import explain
@@ -69,6 +70,8 @@ class Predicted:
         Bags whose true label the file knows, and those among them that were predicted right.
     skipped : bool
         Whether the answers were there already.
+    sha256 : str
+        Of the content of the file, where it was predicted into a folder.
     """
 
     source: str
@@ -77,6 +80,7 @@ class Predicted:
     known: int
     right: int
     skipped: bool = False
+    sha256: str = ""
 
 
 def predict_to_file(
@@ -144,8 +148,8 @@ def predict_to_folder(
 ) -> list[Predicted]:
     """Predict every file on its own into a file of that name in a folder.
 
-    A file whose answers are there is skipped, if neither it nor the model nor the options have changed since. So a run
-    that was killed goes on where it stopped.
+    A file whose answers are there is skipped, if neither they nor the contents of the file, of the model and of the
+    table of candidates nor the options have changed since. So a run that was killed goes on where it stopped.
 
     Parameters
     ----------
@@ -174,22 +178,37 @@ def predict_to_folder(
     ------
     DataError
         Some file could not be predicted; the others were.
+    ParameterError
+        Answers would be written over a file that is read or that is no answer of an earlier run, or outside of the
+        folder; nothing was predicted.
     """
     if not model.is_file():
         raise DataError(f"no such model file: {model}")
+    if "-" in map(str, files):
+        raise ParameterError("answers for standard input need a name: give --out a file, not a folder")
     earlier, answers = _read_manifest(folder)
     sources = [source for source in expand(files) if source.resolve() not in answers]
     if not sources:
         raise DataError(f"all of these files are answers of an earlier run in {folder}; name the files of the bags")
-    targets = _targets(sources, folder)
+    targets, table = _targets(sources, folder), reading.images.get("table")
+    refuse_overwriting([*targets.values(), folder / MANIFEST], [model, table], sources)
+    for target in targets.values():
+        if target.exists() and target.resolve() not in answers:
+            raise ParameterError(
+                f"{target} exists and is no answer of an earlier run; move it away, or choose another folder for --out"
+            )
     folder.mkdir(parents=True, exist_ok=True)
-    with model.open("rb") as file:
-        common = f"{hashlib.file_digest(file, 'sha256').hexdigest()} {reading!r} {__version__}"
+    common = f"{_sha256(model)} {'' if table is None else _sha256(table)} {reading!r} {__version__}"
     done: dict[Path, Predicted] = {}
     left: dict[Path, Path] = {}
     for source, target in targets.items():
         entry = earlier.get(str(target.relative_to(folder)))
-        if entry is not None and entry["key"] == _key(source, common) and entry["state"] == _state(target):
+        if (
+            entry is not None
+            and entry["key"] == _key(source, common)
+            and entry["answers"] == _sha256(target)
+            and entry["done"].sha256 == _sha256(source)
+        ):
             done[source] = entry["done"]
             tell(done[source])
         else:
@@ -203,7 +222,7 @@ def predict_to_folder(
             failed.append(str(result))
             continue
         done[source] = result
-        entry = {"key": _key(source, common), "state": _state(left[source]), "done": asdict(result)}
+        entry = {"key": _key(source, common), "answers": _sha256(left[source]), "done": asdict(result)}
         _append(folder, [{"output": str(left[source].relative_to(folder)), **entry}])
         tell(result)
     if failed:
@@ -232,33 +251,37 @@ def _hits(found: Resolution) -> tuple[int, int]:
 
 def _targets(sources: list[Path], folder: Path) -> dict[Path, Path]:
     """Where the answers for each file go: .csv, .jsonl, .parquet and .xlsx stay what they are, columns are Parquet."""
-    common = Path(os.path.commonpath([source.absolute().parent for source in sources]))
-    targets: dict[Path, Path] = {}
-    for source in sources:
+    places = {source: Path(os.path.abspath(source)).parent for source in sources}  # without any ".."
+    common = os.path.commonpath(places.values())
+    root, targets = folder.resolve(), dict[Path, Path]()
+    for source, place in places.items():
         suffix = file_format(source)[0]
         kind = suffix if suffix in TABLE_SUFFIXES else ".parquet" if suffix in (".pq", ".feather", ".arrow") else ".csv"
         stem = source.name.removesuffix(file_format(source)[1])
-        target = folder / source.absolute().parent.relative_to(common) / (Path(stem).stem + kind)
+        target = folder / place.relative_to(common) / (Path(stem).stem + kind)
         if target in targets.values():
             raise DataError(f"{source} and another file would both be written to {target}; predict them separately")
-        if target.exists() and target.samefile(source):
-            raise DataError(f"{source} would be overwritten by its own answers; choose another folder for --out")
+        if root not in target.resolve().parents:
+            raise ParameterError(f"a link leads from {target} out of {folder}; choose another folder for --out")
         targets[source] = target
     return targets
 
 
 def _key(source: Path, common: str) -> str:
-    """A digest of all that the answers depend on."""
-    text = f"{source.absolute()} {_state(source)} {common}"
+    """A digest of all that the answers depend on, but the content of the file."""
+    text = f"{os.path.abspath(source)} {common}"
     return hashlib.blake2b(os.fsencode(text), digest_size=16).hexdigest()  # names of files need not be UTF-8
 
 
-def _state(path: Path) -> list[int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return [found.st_size, found.st_mtime_ns]
+def _sha256(path: Path) -> str:
+    """Of the content of a file, or of what is read in a folder of images; empty where there is none."""
+    if path.is_dir():
+        text = "".join(f"{file.relative_to(path)} {_sha256(file)}\n" for file in files_read([path]))
+        return hashlib.sha256(os.fsencode(text)).hexdigest()
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read_manifest(folder: Path) -> tuple[dict[str, dict[str, Any]], set[Path]]:
@@ -278,7 +301,7 @@ def _read_manifest(folder: Path) -> tuple[dict[str, dict[str, Any]], set[Path]]:
             done = Predicted(**{**entry["done"], "skipped": True})
             if not all(type(count) is int for count in (done.bags, done.known, done.right)):
                 continue
-            found[entry["output"]] = {"key": entry["key"], "state": entry["state"], "done": done}
+            found[entry["output"]] = {"key": entry["key"], "answers": entry["answers"], "done": done}
         except (ValueError, KeyError, TypeError, RecursionError):  # not done, or a line that a killed run left
             continue
     return found, answers
@@ -389,6 +412,7 @@ def _work(source: Path, target: Path, reading: Reading) -> Predicted | Exception
 def _one(model: MIPLClassifier, source: Path, target: Path, reading: Reading) -> Predicted | Exception:
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        return predict_to_file(model, [str(source)], target, reading)
+        content = _sha256(source)  # first: a file that changes while it is read is predicted again by the next run
+        return replace(predict_to_file(model, [str(source)], target, reading), sha256=content)
     except (MIPLError, OSError) as error:
         return error

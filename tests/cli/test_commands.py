@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -16,6 +17,7 @@ import pytest
 import typer
 
 import mipl
+from mipl.__main__ import main as program
 from mipl.bench import Store, load_suite
 from mipl.bench.store import Outcome
 from mipl.cli import app
@@ -52,6 +54,9 @@ WORDS: dict[str, tuple[str, ...]] = {
 SILENT = {"fit", "data build", "data show", "bench run", "bench import", "bench figure", "bench report"}
 
 
+NAMES = ["größe", "名", "c", "d", "e"]
+
+
 def commands(group: Any, before: str = "") -> dict[str, Any]:
     """Every command of the program by its words."""
     found = {}
@@ -67,7 +72,8 @@ ALL = commands(typer.main.get_command(app))
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("made")
-    ds = mipl.load("digits", r=1)[:24]
+    digits = mipl.load("digits", r=1)[:24]
+    ds = mipl.MIPLDataset(digits.bags, digits.candidates, labels=digits.labels, classes=NAMES)
     ds.save(path / "d.csv")
     mipl.make("PL-kNN").fit(ds).save(path / "m.mipl")
     (path / "made.toml").write_text(SUITE)
@@ -143,6 +149,48 @@ def test_quiet_prints_results_only(run, folder, name):
     done = run(*name.split(), *WORDS[name], "--quiet")
     assert done.stderr == ""
     assert (done.stdout == "") == (name in SILENT)
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding"), [*((name, "ascii") for name in ALL), ("check", "latin-1"), ("resolve", "latin-1")]
+)
+def test_what_a_terminal_cannot_show_is_spelled_out(folder, name, encoding, monkeypatch):
+    streams = {each: io.TextIOWrapper(io.BytesIO(), encoding=encoding) for each in ("stdout", "stderr")}
+    monkeypatch.setattr("mipl.__main__.catch_signals", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["mipl", *name.split(), *WORDS[name]])
+    for each, stream in streams.items():
+        monkeypatch.setattr(sys, each, stream)
+    with pytest.raises(SystemExit) as ended:
+        program()
+    assert ended.value.code == 0
+    told = "".join(stream.buffer.getvalue().decode(encoding) for stream in streams.values())
+    if name in ("check", "predict", "explain", "resolve", "info"):
+        assert ("größe" if encoding == "latin-1" else r"gr\xf6\xdfe") in told
+        assert r"\u540d" in told
+
+
+@pytest.mark.parametrize(
+    ("closed", "words", "told"),
+    [
+        ([0], ["check", "-"], "standard input is empty"),
+        ([2], ["check", "d.csv"], "usable"),
+        ([0, 1, 2], ["data", "show", "d.csv", "--out", "p.png"], ""),
+    ],
+)
+def test_a_closed_standard_stream_is_the_null_device_and_pictures_need_no_screen(folder, closed, words, told):
+    def close() -> None:
+        for descriptor in closed:
+            os.close(descriptor)
+
+    environment = {**os.environ, "MPLBACKEND": "nonsense"}
+    program = [sys.executable, "-m", "mipl", *words]
+    done = subprocess.run(
+        program, cwd=folder, env=environment, capture_output=True, text=True, preexec_fn=close, check=False
+    )
+    assert done.returncode == (1 if closed == [0] else 0)
+    assert told in done.stdout
+    assert done.stderr == ""
+    assert (folder / "p.png").is_file() == ("show" in words)
 
 
 @pytest.mark.parametrize("name", ["fit", "data show", "bench import", "bench figure"])

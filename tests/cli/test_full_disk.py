@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import resource
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -23,12 +25,18 @@ def no_room() -> Iterator[None]:
         ("fit", "digits", "-m", "PL-kNN", "--out", "m.mipl"),
         ("data", "build", "digits", "--out", "x.parquet"),
         ("resolve", "digits", "-m", "PL-kNN", "--out", "x.csv"),
+        ("resolve", "digits", "-m", "PL-kNN", "--out", "x.xlsx"),
+        ("data", "show", "digits", "--out", "x.pdf"),
         ("bench", "run", "quick", "--method", "PL-kNN", "--splits", "1"),
     ],
-    ids=lambda words: " ".join(words[:2]),
+    ids=" ".join,
 )
-def test_a_full_disk_is_one_line_and_code_2(run, no_room, tmp_path, words):
+def test_a_full_disk_is_one_line_and_code_2(run, no_room, tmp_path, words, monkeypatch):
+    later: list[object] = []  # what Python would print of objects that cannot be closed
+    monkeypatch.setattr(sys, "unraisablehook", later.append)
     told = run(*words, "--quiet", code=2).stderr
     assert told.startswith("mipl: bench.sqlite cannot" if words[0] == "bench" else f"mipl: cannot write {words[-1]}: ")
     assert len(told.splitlines()) == 1
+    gc.collect()
+    assert not later
     assert not [file for file in tmp_path.iterdir() if "bench.sqlite" not in file.name]

@@ -82,7 +82,9 @@ def run_command(
     """Run what a suite still lacks; after a stop of any kind, run it again and it goes on."""
     from mipl.bench import run
     from mipl.bench.execution.display import SilentDisplay, display_for
+    from mipl.overwriting import refuse_overwriting
 
+    refuse_overwriting([store], [suite])
     chosen = _suite(suite, method, dataset, r, splits, train_size, quiet=quiet or json)
     try:
         failed = run(
@@ -114,7 +116,9 @@ def import_command(
 ) -> None:
     """Add finished cells of another run to a store: go on from published results, or join what several machines did."""
     from mipl.bench.store import import_results
+    from mipl.overwriting import refuse_overwriting
 
+    refuse_overwriting([store], [source])
     added = import_results(source, store)
     if json:
         print_json({"added": added, "store": str(store)})
@@ -173,7 +177,9 @@ def table_command(
     from mipl.bench.output import render
     from mipl.bench.output.tables import default_kind, table_of
     from mipl.io.atomic import atomic_path
+    from mipl.overwriting import refuse_overwriting
 
+    refuse_overwriting([out], [suite, store])
     chosen = _suite(suite, method, dataset, r, splits, train_size, reference, quiet or json)
     results = Results.read(chosen, store)
     kind = kind or default_kind(results)
@@ -218,9 +224,11 @@ def figure_command(
     """
     from mipl.bench.analysis import Results
     from mipl.bench.output import draw
+    from mipl.overwriting import refuse_overwriting
 
     chosen = _suite(suite, method, dataset, r, splits, train_size, reference, quiet or json)
     names = out or [Path(f"{chosen.name}-{kind}{suffix}") for suffix in (".png", ".svg")]
+    refuse_overwriting(names, [suite, store])
     _tell_files(draw(Results.read(chosen, store), kind, names), json, quiet)
 
 
@@ -237,9 +245,11 @@ def report_command(
     quiet: QuietOption = False,
 ) -> None:
     """Turn a store into results/*.csv and a page of tables and figures next to the published ones."""
-    from mipl.bench.output import write_report
+    from mipl.bench.output import report_files, write_report
+    from mipl.overwriting import refuse_overwriting
 
     suites = [_suite(name, splits=splits, quiet=quiet or json) for name in suite]
+    refuse_overwriting(report_files(suites, store, page, results), [*suite, store, results / "discussion.md"])
     _tell_files(write_report(suites, store, page, results), json, quiet)
 
 

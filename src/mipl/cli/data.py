@@ -92,9 +92,11 @@ def build(
     from mipl.io import SUFFIXES, write
     from mipl.io.atomic import check_writable
     from mipl.loading import load
+    from mipl.overwriting import refuse_overwriting
 
     builder(name)  # a file is not built
     check_writable(out, SUFFIXES)
+    refuse_overwriting([out], sources=[name])
     with working(f"building {name}", quiet or json):
         given = {key: value for key, value in (("r", r), ("seed", seed)) if value is not None}
         dataset = load(name, **{**given, **parse_assignments(option)})
@@ -119,6 +121,7 @@ def show(
     from mipl.plotting.dataset import PICTURES, draw
 
     check_writable(out, PICTURES)
+    reading.refuse_overwriting(file, [out])
     dataset = reading.load(file, quiet or json, **parse_assignments(option)).dataset
     with working("drawing", quiet or json):
         draw(dataset, out, n_bags=bags)

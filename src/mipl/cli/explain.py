@@ -49,6 +49,7 @@ def explain(
     for path in (None if as_page else out, instances):
         if path is not None:
             check_table_path(path)
+    reading.refuse_overwriting(file, [out, instances], model)
     if out is not None and not as_page and not json and is_large(file):
         stream_answers(model, file, reading, str(out), instances=instances, quiet=quiet, raw=raw, evidence=True)
         return

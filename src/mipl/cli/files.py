@@ -127,6 +127,14 @@ class Reading:
         asked = {name: value for name, value in self.options.items() if value or value is False}
         return {name: value for name, value in asked.items() if value != _DEFAULTS[name]}
 
+    def refuse_overwriting(
+        self, files: Sequence[str], outputs: Sequence[str | Path | None], *others: Path | None
+    ) -> None:
+        """Refuse outputs of the command that are among its files, its table of candidates or its other inputs."""
+        from mipl.overwriting import refuse_overwriting
+
+        refuse_overwriting(outputs, [self.options["table"], *others], files)
+
     def images(self) -> dict[str, Any]:
         """What was said about folders of images."""
         return {k: self.options[k] for k in _IMAGE_OPTIONS}

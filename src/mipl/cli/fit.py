@@ -45,6 +45,7 @@ def fit(
     from mipl.io.atomic import check_writable
 
     check_writable(out)
+    reading.refuse_overwriting(file, [out], decisions)
     silent = quiet or json
     if scheduler is not None:
         _check_method(method, param)

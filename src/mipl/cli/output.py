@@ -38,19 +38,20 @@ QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print results 
 
 def print_json(value: Any) -> None:
     """Print one JSON document on standard output; it is ASCII, so nothing in it acts on a terminal."""
-    typer.echo(json.dumps(value, indent=2))
+    print(json.dumps(value, indent=2), flush=True)
 
 
 def print_lines(*lines: str) -> None:
     """Print lines of a result on standard output."""
     for line in lines:
-        typer.echo(visible(line))
+        print(visible(line), flush=True)
 
 
 def print_problem(severity: str, text: str) -> None:
     """Print a problem as one line of a result; its severity has a colour on a terminal."""
     colour = {"error": "red", "warning": "yellow"}.get(severity)
-    typer.echo(f"{typer.style(severity, fg=colour, bold=colour is not None)}: {visible(text)}")
+    shown = typer.style(severity, fg=colour, bold=colour is not None) if sys.stdout.isatty() else severity
+    print(f"{shown}: {visible(text)}", flush=True)
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -89,12 +90,12 @@ def _cell(value: Any) -> str:
 def say(text: str, quiet: bool = False) -> None:
     """Print a remark of one line on standard error, so that standard output stays clean for results."""
     if not quiet:
-        typer.echo(visible(text), err=True)
+        print(visible(text), file=sys.stderr, flush=True)
 
 
 def say_error(text: str) -> None:
     """Print an error on standard error; some, such as what to do without a network, take several lines."""
-    typer.echo(visible(text, keep="\n"), err=True)
+    print(visible(text, keep="\n"), file=sys.stderr, flush=True)
 
 
 @contextmanager

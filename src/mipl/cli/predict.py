@@ -73,6 +73,7 @@ def predict(
         return
     if out is not None:
         check_table_path(out)
+    reading.refuse_overwriting(file, [out, instances], model)
     if chunk is not None and (out is None or json):
         raise ParameterError("--chunk writes to --out FILE as it reads; it does not go with --json")
     if out is not None and not json and (chunk is not None or is_large(file)):

@@ -55,6 +55,7 @@ def resolve(
             check_table_path(path)
     if report is not None:
         check_writable(report, (".html",))
+    reading.refuse_overwriting(file, [out, instances, report], decisions, model)
     if model is not None and background is not None:
         raise ParameterError("--background is for fitting; a saved model has its own background class")
     saved = None if model is None else load_model(model)

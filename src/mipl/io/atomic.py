@@ -91,10 +91,13 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     try:
         with _for_stream(target) if is_stream(target) else _beside(Path(os.path.realpath(target))) as temporary:
             yield temporary
-    except OSError as error:
-        if error.errno is None or error.errno not in _NO_ROOM:
+    except Exception as error:
+        cause: BaseException | None = error  # writers that tidy up after a full disk may fail in another way once more
+        while cause is not None and getattr(cause, "errno", None) not in _NO_ROOM:
+            cause = cause.__context__
+        if not isinstance(cause, OSError) or cause.errno is None:
             raise
-        reason = os.strerror(error.errno)
+        reason = os.strerror(cause.errno)
         raise DataError(f"cannot write {target}: {reason}; make room there, or choose another folder") from error
 
 

@@ -18,9 +18,10 @@ from mipl.io.raw import RawBags
 from mipl.io.side_table import attach, read_side_table
 from mipl.visible_text import as_text
 
-__all__ = ["IMAGE_SUFFIXES", "is_image_folder", "read"]
+__all__ = ["IMAGE_SUFFIXES", "SIDE_TABLES", "is_image_folder", "read"]
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
+SIDE_TABLES = (".csv", ".tsv", ".xlsx")
 
 
 def is_image_folder(folder: Path) -> bool:
@@ -118,7 +119,7 @@ def _stacked(pictures: list[NDArray[np.float32]], files: list[Path]) -> NDArray[
 
 def _only_table(folder: Path) -> Path | None:
     """The table in a folder of images, None where there is none."""
-    tables = sorted(f for f in folder.iterdir() if f.suffix.lower() in (".csv", ".tsv", ".xlsx"))
+    tables = sorted(f for f in folder.iterdir() if f.suffix.lower() in SIDE_TABLES)
     if len(tables) > 1:
         raise DataError(f"{folder} has {len(tables)} tables; say which one has the candidates with table=FILE")
     return tables[0] if tables else None

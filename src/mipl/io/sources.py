@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -16,14 +16,14 @@ from mipl.errors import DataError
 from mipl.io.border import border, no_such_file
 from mipl.io.columns import Columns
 from mipl.io.compression import COMPRESSED, decompressed, file_format
-from mipl.io.images import IMAGE_SUFFIXES, is_image_folder
+from mipl.io.images import IMAGE_SUFFIXES, SIDE_TABLES, is_image_folder
 from mipl.io.joining import join
 from mipl.io.limits import Allowance, read_limited
 from mipl.io.raw import Loaded, RawBags
 from mipl.io.side_table import attach, read_side_table
 from mipl.visible_text import is_text
 
-__all__ = ["READERS", "expand", "read_files", "read_joined", "read_raw"]
+__all__ = ["READERS", "expand", "files_read", "is_data", "read_files", "read_joined", "read_raw"]
 
 #: suffix -> module with ``read(data, where, columns) -> RawBags``
 TABLES = {
@@ -66,6 +66,24 @@ def expand(sources: Sequence[str | Path]) -> list[Path]:
         else:
             files.append(path)
     return files
+
+
+def files_read(sources: Sequence[str | Path]) -> Iterator[Path]:
+    """The files that are read for what a user named; of a folder of images, those and its tables."""
+    for path in expand(sources):
+        if path.is_dir():
+            yield from sorted(f for f in path.rglob("*") if f.is_file() and is_data(f.relative_to(path), images=True))
+        else:
+            yield path
+
+
+def is_data(file: Path, images: bool) -> bool:
+    """Whether a file, by its path below a folder of data or of images, is read with the folder."""
+    if file.suffix.lower() in IMAGE_SUFFIXES:
+        return len(file.parts) <= 2  # one image makes a folder one of images
+    if images:
+        return len(file.parts) == 1 and file.suffix.lower() in SIDE_TABLES
+    return file_format(file)[0] in READERS and not file.name.startswith((".", "_"))
 
 
 def read_files(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -141,6 +143,19 @@ def _write_excel(chunks: Iterable[Columns], path: Path, raw: bool) -> None:
     package = openpyxl()
     book = package.Workbook(write_only=True)
     sheet = book.create_sheet("answers")
+    content = io.BytesIO()
+    try:
+        _fill(sheet, chunks, raw)
+        book.save(content)
+    except Exception:
+        with suppress(Exception):
+            sheet.close()  # else it is closed when it is forgotten, and prints a traceback where the disk is full
+        raise
+    path.write_bytes(content.getbuffer())
+
+
+def _fill(sheet: Any, chunks: Iterable[Columns], raw: bool) -> None:
+    package = openpyxl()
     written = 0
     for columns in chunks:
         rows: list[Iterable[Any]] = [row.values() for row in rows_of(columns)]
@@ -156,8 +171,6 @@ def _write_excel(chunks: Iterable[Columns], path: Path, raw: bool) -> None:
                     cell.quotePrefix = not raw and is_formula(cell.value)  # also after somebody has edited the cell
                 cells.append(cell)
             sheet.append(cells)
-    with path.open("wb") as file:
-        book.save(file)
 
 
 def _excel_value(value: Any) -> Any:

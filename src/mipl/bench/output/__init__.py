@@ -2,7 +2,7 @@
 
 from mipl.bench.output.figures import draw
 from mipl.bench.output.render import render
-from mipl.bench.output.report import write_report
+from mipl.bench.output.report import report_files, write_report
 from mipl.bench.output.status import status, status_counts
 
-__all__ = ["draw", "render", "status", "status_counts", "write_report"]
+__all__ = ["draw", "render", "report_files", "status", "status_counts", "write_report"]

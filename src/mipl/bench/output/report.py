@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mipl.bench.analysis.results import Results
-from mipl.bench.output.figures import draw
+from mipl.bench.output.figures import KINDS, draw
 from mipl.bench.output.loss_tables import loss_tables
 from mipl.bench.output.render import plain_markdown, render
 from mipl.bench.output.table import Table
@@ -22,13 +22,13 @@ from mipl.errors import DataError
 from mipl.io.atomic import atomic_path
 from mipl.io.border import border
 
-__all__ = ["write_report"]
+__all__ = ["report_files", "write_report"]
 
 _MACHINES = "a list of the machines of runs"
 
 
 def write_report(suites: Sequence[Suite], store: str | Path, page: Path, folder: Path) -> list[Path]:
-    """Write ``folder/results.csv`` and the page with its figures beside it, and give the files.
+    """Write ``folder/results.csv``, if that is not the store, and the page with its figures beside it; give the files.
 
     The page is made anew each time. What a person has to say of the results stands in ``folder/discussion.md`` and
     is put at its top. Given the CSV as the store, the same page comes out.
@@ -47,7 +47,7 @@ def write_report(suites: Sequence[Suite], store: str | Path, page: Path, folder:
     for directory in (page.parent, folder):
         directory.mkdir(parents=True, exist_ok=True)
     records = read_records(store)
-    written = [write_csv(records, folder / "results.csv")]
+    written = [] if _is_export(store, folder) else [write_csv(records, folder / "results.csv")]
     discussion = folder / "discussion.md"
     names = " ".join(suite.name for suite in suites)
     splits = {suite.splits for suite in suites}
@@ -68,12 +68,29 @@ def write_report(suites: Sequence[Suite], store: str | Path, page: Path, folder:
         for table in _tables(results):
             lines += [render(table, "markdown")]
         for kind, alt in _figures(results).items():
-            file = page.with_name(f"{page.stem}-{suite.name}-{kind}.svg")
+            file = _figure(page, suite, kind)
             written += draw(results, kind, [file])
             lines += [f"![{alt}]({file.name})", ""]
     with atomic_path(page) as temporary:
         temporary.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
     return [*written, page]
+
+
+def report_files(suites: Sequence[Suite], store: str | Path, page: Path, folder: Path) -> list[Path]:
+    """The files that `write_report` may write."""
+    figures = {_figure(page, suite, kind) for suite in suites for kind in KINDS}
+    export = [] if _is_export(store, folder) else [folder / "results.csv"]
+    return [page, *sorted(figures), *export, folder / "environment.json"]
+
+
+def _figure(page: Path, suite: Suite, kind: str) -> Path:
+    return page.with_name(f"{page.stem}-{suite.name}-{kind}.svg")
+
+
+def _is_export(store: str | Path, folder: Path) -> bool:
+    """Whether the results come from the file that they would be exported to."""
+    export = folder / "results.csv"
+    return export.exists() and Path(store).exists() and export.samefile(store)
 
 
 def _tables(results: Results) -> list[Table]:

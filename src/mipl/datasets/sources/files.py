@@ -25,6 +25,7 @@ __all__ = [
     "download",
     "github",
     "local_file",
+    "raw_files",
     "read_npz",
     "required_file",
 ]
@@ -60,6 +61,12 @@ def required_file(relative: str, sha256: str) -> Path:
             f"downloaded: docs/datasets.md says what it is put together from (sha256 {sha256})"
         )
     return path
+
+
+def raw_files(name: str) -> list[Path]:
+    """The files in ``$MIPL_DATA`` that the data set `name` may be built from."""
+    folder, kept = os.environ.get("MIPL_DATA"), name.partition("-")[0]  # birdsong-natural is built from birdsong
+    return sorted(Path(folder).glob(f"{kept}/{kept}.*")) if folder else []
 
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:

@@ -226,7 +226,7 @@ class BagGP(ClusterClassifier):
             progress("digests of the bags")
             known = supervision.of_classes(self._columns)
             self.bag_digests_ = with_candidates(training.digests(), known.candidates)
-            order, known = canonical_order(self.bag_digests_, known)
+            order, known = canonical_order(self.bag_digests_, known, seed)
             arranged = training.arranged(order)
             posterior = in_own_thread(lambda: self._learn(arranged, known, seed, place, progress), place.stop)
         self.posterior_ = self._sound(self._of_all_classes(posterior[np.argsort(order)]))

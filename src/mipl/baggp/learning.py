@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from mipl.baggp.candidate_noise import expected_noise, fit_candidate_noise, noisy_log_prior, trusted_sets
+from mipl.baggp.candidate_noise import expected_noise, fit_candidate_noise, trusted_sets
 from mipl.baggp.cross_fit import read_held_out, regress_without_folds
 from mipl.baggp.extrapolation import extrapolate, groups_are_many
 from mipl.baggp.likelihood import Problem, fit_bag_likelihoods
@@ -16,7 +15,7 @@ from mipl.baggp.low_rank import LowRank
 from mipl.baggp.model import BagModel
 from mipl.baggp.regression import fit_bag_regression
 from mipl.baggp.stacking import blend, default_stacking, fit_stacking, label_free, score_ratio
-from mipl.baggp.votes import fit_vote_strength, vote_log_prior
+from mipl.baggp.votes import Belief, are_votes, fit_belief, label_log_prior
 from mipl.progress import SILENT, Phases
 from mipl.supervision import Supervision
 
@@ -30,14 +29,14 @@ class Learned(NamedTuple):
     ----------
     model : BagModel
     posterior : (m, q), of the training bags' labels
-    vote_strength : float, None without votes
+    belief : Belief, how far votes and odds are believed
     candidate_noise : float, the share of candidate sets that lack their label, as given or as estimated
     label_free : mean and standard error of the label-free score of held-out bags, None without cross-fitting
     """
 
     model: BagModel
     posterior: Tensor
-    vote_strength: float | None
+    belief: Belief
     candidate_noise: float
     label_free: tuple[float | None, float | None] = (None, None)
 
@@ -76,20 +75,20 @@ def learn(
     """
     blocks = data.blocks.joined() if joined else data.blocks
     device = data.spectrum.device
-    known = np.where(supervision.candidates, 0.0, -np.inf)
+    known, weights = supervision.candidates, supervision.weights
     noise = expected_noise() if isinstance(candidate_noise, str) else float(candidate_noise)
-    log_prior = torch.tensor(noisy_log_prior(known, noise), device=device)
+    log_prior = torch.tensor(label_log_prior(known, None, Belief(), noise), device=device)
     regression = fit_bag_regression(blocks, data.spectrum, log_prior, background, progress=progress)
-    if candidate_noise == "auto":
-        noise = fit_candidate_noise(regression.log_evidence, supervision.candidates, blocks.weight)
-    strength = None
-    if supervision.weights is not None:
-        strength = fit_vote_strength(regression.log_evidence, supervision.weights, noise, blocks.weight)
-        known = vote_log_prior(supervision.weights, strength)
-    if strength is not None or candidate_noise == "auto":
-        log_prior = torch.tensor(noisy_log_prior(known, noise), device=device)
+    if candidate_noise == "auto":  # votes tell themselves how far they are right
+        doubted = known if weights is None else known | are_votes(weights)[:, None]
+        noise = fit_candidate_noise(regression.log_evidence, doubted, blocks.weight)
+    belief = Belief()
+    if weights is not None:
+        belief = fit_belief(regression.log_evidence, weights, noise, blocks.weight)
+    if belief != Belief() or candidate_noise == "auto":
+        log_prior = torch.tensor(label_log_prior(known, weights, belief, noise), device=device)
         regression = fit_bag_regression(blocks, data.spectrum, log_prior, background, progress=progress)
-    sets = torch.tensor(supervision.candidates, device=device)
+    sets = torch.tensor(known, device=device)
     candidates = trusted_sets(log_prior, sets, regression.posterior) > -torch.inf
     problems, folds = [Problem(data.spectrum, regression.posterior, candidates)], []
     if cross_fit:
@@ -99,7 +98,7 @@ def learn(
     likelihood, *without = fit_bag_likelihoods(blocks, problems, kappa, background, progress=progress)
     model = BagModel(regression.expert, likelihood.expert, default_stacking())
     if not cross_fit:
-        return Learned(model, regression.posterior, strength, noise)
+        return Learned(model, regression.posterior, belief, noise)
     held_out = read_held_out(data, folds, without)
     progress("stacking")
     fitted = fit_stacking(*held_out, log_prior, blocks.weight)
@@ -112,4 +111,4 @@ def learn(
         ratio = score_ratio(unseen, seen, log_prior, blocks.weight)
         others = [(each.log_evidence, fold.inside) for each, fold in zip(without, folds, strict=True)]
         stacking = extrapolate(fitted, held_out, ratio, likelihood.log_evidence, others, log_prior, blocks.weight)
-    return Learned(model._replace(stacking=stacking), posterior, strength, noise, score)
+    return Learned(model._replace(stacking=stacking), posterior, belief, noise, score)

@@ -319,7 +319,7 @@ def test_bags_of_which_nothing_is_known_are_used_and_resolved() -> None:
 
 
 def test_a_background_bag_is_one_without_positives() -> None:
-    ds = make_bags(**{**SMALL, "n_bags": 200}, r=0, seed=4)
+    ds = make_bags(**{**SMALL, "n_bags": 400}, r=0, seed=4)
     rng = np.random.default_rng(0)
     empty = ds.labels == 0  # bags of class 0 lose their positives: nothing is in them
     bags = [
@@ -327,7 +327,7 @@ def test_a_background_bag_is_one_without_positives() -> None:
         for bag, row, is_empty in zip(ds.bags, np.split(ds.instance_labels, ds.bags.offsets[1:-1]), empty, strict=True)
     ]
     candidates = ds.candidates.copy()
-    candidates[np.arange(200), rng.integers(0, 5, 200)] = True
+    candidates[np.arange(400), rng.integers(0, 5, 400)] = True
     silent = MIPLDataset(bags, candidates, ds.labels, classes=["silence", "a", "b", "c", "d"], background="silence")
     train, test = silent.split(0.6, seed=0)
     model = fast().fit(train)

@@ -10,7 +10,7 @@ import pytest
 
 import mipl
 from mipl import BagGP, Bags
-from mipl.baggp.cross_fit import half_folds
+from mipl.baggp.cross_fit import choose_folds
 from mipl.baggp.digests import bag_digests, canonical_order
 from mipl.supervision import Supervision
 
@@ -65,7 +65,7 @@ def test_another_seed_draws_other_folds_also_of_groups() -> None:
     folds = []
     for seed in (0, 1):
         order, arranged = canonical_order(digests, known, seed)
-        folds.append(half_folds(1000, arranged, 4, np.random.default_rng(seed))[np.argsort(order)])
+        folds.append(choose_folds(1000, arranged, 4, np.random.default_rng(seed))[np.argsort(order)])
     together = [fold[:, None] == fold for fold in folds]
     assert (together[0] != together[1]).any()
 

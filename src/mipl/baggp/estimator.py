@@ -18,7 +18,6 @@ from mipl.baggp.constants import (
     LABELLING_BAGS,
     ONE_THREAD_INSTANCES,
     PREDICTION_ROWS,
-    PRIOR_VOTE_STRENGTH,
     SAMPLE_INSTANCES,
 )
 from mipl.baggp.cross_fit import choose_folds

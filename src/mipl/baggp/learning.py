@@ -103,6 +103,9 @@ def learn(
     progress("stacking")
     fitted = fit_stacking(*held_out, log_prior, blocks.weight)
     unseen = fitted.probabilities(*held_out)
+    if weights is not None and belief != Belief():
+        belief = fit_belief(torch.log(unseen), weights, noise, blocks.weight)
+        log_prior = torch.tensor(label_log_prior(known, weights, belief, noise), device=device)
     seen = blocks.cat(BagModel.read, blocks.features, model=model._replace(stacking=fitted))
     posterior = blend(unseen, seen, log_prior, blocks.weight)
     score = label_free(unseen, log_prior, blocks.weight)

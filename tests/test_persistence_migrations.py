@@ -49,7 +49,6 @@ BAGGP_FITTED = dict.fromkeys(
         "vote_strength_",
         "vote_reliability_",
         "vote_correlation_",
-        "vote_outlier_rate_",
         "label_free_score_",
         "label_free_error_",
         "bag_digests_",

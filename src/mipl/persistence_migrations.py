@@ -88,7 +88,6 @@ _NEW_ATTRIBUTES: dict[str, dict[str, Any]] = {
         "vote_strength_": None,
         "vote_reliability_": None,
         "vote_correlation_": None,
-        "vote_outlier_rate_": None,
         "label_free_score_": None,
         "label_free_error_": None,
         "bag_digests_": None,

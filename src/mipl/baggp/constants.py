@@ -99,8 +99,9 @@ MOST_VOTES = 1e6
 #: (20 is a correlation of .05), and precisions of the logit and of the logarithm. People of .95 in photographs
 #: (CIFAR-10H) have 12, those of .81 in sounds (ESC-50) 8, and people who err independently have no limit.
 PRIOR_SIGNAL, PRIOR_CONCENTRATION, VOTES_PRECISION = 0.8, 20.0, (0.5, 0.25)
-#: Prior mode of the share of bags in which everybody sees another thing; as precise as that of outlying bags above.
-PRIOR_VOTE_OUTLIER_RATE = 0.01
+#: Share of bags in which everybody sees another thing than what is there. The majority of fifty people is wrong about
+#: .8 % of photographs; instances that contradict them may as well be wrong themselves, so they cannot tell the share.
+VOTE_OUTLIER_RATE = 0.01
 #: Prior on the strength of odds: mode one, odds taken as they are, and precision of the logarithm.
 PRIOR_VOTE_STRENGTH, VOTE_STRENGTH_PRECISION = 1.0, 1.0
 

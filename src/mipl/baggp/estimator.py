@@ -138,8 +138,6 @@ class BagGP(ClusterClassifier):
     vote_correlation_ : float or None
         The correlation of the errors that people make on the same bag: 0 where they err independently, so that the odds
         grow with every vote, and more where the tenth vote says less than the first.
-    vote_outlier_rate_ : float or None
-        The share of bags in which everybody sees another thing than what is there, as far as the instances tell.
     vote_strength_ : float or None
         How far odds are believed, which are weights that are no whole numbers: their logarithms are multiplied by it.
         None where there were none.
@@ -297,7 +295,7 @@ class BagGP(ClusterClassifier):
         self.landmarks_ = landmarks.cpu().numpy()
         self.feature_map_ = data.kernel_map.T.cpu().numpy()
         self._keep(found.model)
-        self.vote_reliability_, self.vote_correlation_, self.vote_outlier_rate_, self.vote_strength_ = found.belief
+        self.vote_reliability_, self.vote_correlation_, self.vote_strength_ = found.belief
         self.candidate_noise_ = found.candidate_noise
         self.label_free_score_, self.label_free_error_ = found.label_free
         return _numpy(found.posterior)[np.argsort(order)]

@@ -16,13 +16,16 @@ have the *correlation* :math:`1 / (A + 1)`. As a prior on the label,
 
 Without correlation it is Dawid and Skene's model with one coin, linear in the counts,
 :math:`n_{bc} \log \frac{a (q - 1)}{1 - a}`; with it, the prior grows like the logarithm of the counts in the end. A
-label that nobody named is improbable but not impossible, and the fewer people there are, the less so. In a share
-:math:`\epsilon` of outlying bags everybody sees another thing than what is there, and the prior is
-:math:`(1 - \epsilon)\, \pi_{bc} + \epsilon / q`.
+label that nobody named is improbable but not impossible, and the fewer people there are, the less so. However many
+agree, in a small share :math:`\epsilon` of the bags (`mipl.baggp.constants`) everybody sees another thing than what is
+there, and the prior is :math:`(1 - \epsilon)\, \pi_{bc} + \epsilon / q`.
 
-The three numbers are those under which the votes and what the instances say, each bag read without its own votes, are
-most probable together. No label is needed: how far people agree tells how reliable they are even where the instances
-say nothing. Only outlying bags are known by the instances alone.
+Reliability and correlation are those under which the votes and what the instances say, each bag read without its own
+votes, are most probable together. No label is needed: where the instances say nothing, how far people agree tells
+enough. They are found twice: from the regression, so that everything can be learned from votes, and in the end from
+models that were fitted without the bag's fold, because in a regression a bag's candidates come back through other bags
+and look like what the instances say. A crowd that is wrong in one bag out of five, and knows no doubt, looks like
+instances that are wrong there; the crowd is believed.
 
 *Odds* v are a prior :math:`\pi_{bc} \propto v_{bc}^\tau` on the candidates. Their strength :math:`\tau` is the one
 under which the labels that they favour are those that the instances of the bag favour,
@@ -41,33 +44,34 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import betaln, expit, log_softmax, logit
+from scipy.special import betaln, expit, logit, softmax
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
 from mipl.baggp.candidate_noise import noisy_log_prior
 from mipl.baggp.constants import (
     MOST_VOTES,
-    OUTLIER_PRECISION,
     PRIOR_CONCENTRATION,
     PRIOR_OUTLIER_RATE,
     PRIOR_SCALE,
     PRIOR_SIGNAL,
-    PRIOR_VOTE_OUTLIER_RATE,
     PRIOR_VOTE_STRENGTH,
     SCALE_PRECISION,
     STACKING_BAGS,
     STACKING_GRADIENT,
     STACKING_ITERATIONS,
+    VOTE_OUTLIER_RATE,
     VOTE_STRENGTH_PRECISION,
     VOTES_PRECISION,
 )
+from mipl.baggp.model import against_best
 from mipl.baggp.weights import weigh
 from mipl.lbfgs import minimize_lbfgs
 
 __all__ = ["Belief", "are_votes", "fit_belief", "label_log_prior"]
 
 _LEAST_SIGNAL = 1e-9
+#: Logarithm of the concentration above which people are as good as independent; far above, lgamma has no digits left.
+_LARGEST_LOG = math.log(1e6)
 
 
 class Belief(NamedTuple):
@@ -77,13 +81,11 @@ class Belief(NamedTuple):
     ----------
     reliability : float, the probability that a vote is right
     correlation : float, of the errors of two votes on a bag
-    outlier_rate : float, the share of bags in which everybody sees another thing
     strength : float, the power of odds
     """
 
     reliability: float | None = None
     correlation: float | None = None
-    outlier_rate: float | None = None
     strength: float | None = None
 
 
@@ -108,8 +110,8 @@ def label_log_prior(
     """What is known of labels (m, q) by candidates (m, q), weights (m, q) and the candidate noise; -inf: impossible.
 
     >>> weights = np.array([[4.0, 1.0, 0.0], [0.8, 0.2, 0.0]])
-    >>> label_log_prior(weights > 0, weights, Belief(0.8, 0.05, 0.0, strength=1.0), 0.0).round(2)
-    array([[ 0.  , -4.52, -6.6 ],
+    >>> label_log_prior(weights > 0, weights, Belief(0.8, 0.05, 1.0), 0.0).round(2)
+    array([[ 0.  , -4.25, -5.35],
            [ 0.  , -1.39,  -inf]])
     """
     if weights is None:
@@ -131,10 +133,12 @@ def fit_belief(
     voted = are_votes(weights)
     odds = ~voted & (weights.max(axis=1) > np.where(weights > 0, weights, np.inf).min(axis=1))  # equal ones say nothing
 
+    evidence = against_best(log_evidence.cpu())
+
     def part(rows: NDArray[np.bool_]) -> tuple[Tensor, NDArray[np.float64], Tensor | None]:
         chosen = torch.as_tensor(rows)
         weight = None if sample_weight is None else sample_weight.cpu()[chosen]
-        return log_evidence.cpu()[chosen], weights[rows], weight
+        return evidence[chosen], weights[rows], weight
 
     belief = _fit_votes(*part(voted)) if voted.any() else Belief()
     return belief._replace(strength=_fit_strength(*part(odds), noise)) if odds.any() else belief
@@ -146,18 +150,15 @@ def fit_belief(
 def _votes_log_prior(votes: NDArray[np.float64], belief: Belief) -> NDArray[np.float64]:
     """What votes (m, q) say of labels, (m, q): zero for the label with most votes."""
     q = votes.shape[1]
-    if belief.reliability is None or belief.correlation is None or belief.outlier_rate is None:
-        signal, concentration, outlier_rate = PRIOR_SIGNAL, PRIOR_CONCENTRATION, PRIOR_VOTE_OUTLIER_RATE
+    if belief.reliability is None or belief.correlation is None:
+        signal, concentration = PRIOR_SIGNAL, PRIOR_CONCENTRATION
     else:
         signal = max((belief.reliability - 1 / q) / (1 - 1 / q), _LEAST_SIGNAL)  # not below zero by rounding
         concentration = 1 / belief.correlation - 1
-        outlier_rate = belief.outlier_rate
     # The difference of two logarithms of Gamma, but for a constant; betaln keeps its digits where these are large.
     log_prior = -betaln(votes + concentration * (1 - signal) / q, concentration * signal)
-    with np.errstate(divide="ignore"):
-        outlying = np.log(outlier_rate / q)
-    log_prior = np.logaddexp(np.log1p(-outlier_rate) + log_softmax(log_prior, axis=1), outlying)
-    result: NDArray[np.float64] = log_prior - log_prior.max(axis=1, keepdims=True)
+    prior = (1 - VOTE_OUTLIER_RATE) * softmax(log_prior, axis=1) + VOTE_OUTLIER_RATE / q
+    result: NDArray[np.float64] = np.log(prior / prior.max(axis=1, keepdims=True))
     return result
 
 
@@ -170,32 +171,29 @@ def _fit_votes(log_evidence: Tensor, votes: NDArray[np.float64], weight: Tensor 
     given = (log_evidence, where, torch.as_tensor(votes.sum(axis=1)), bags)
     pieces = list(zip(*(each.split(STACKING_BAGS) for each in given), strict=True))
     log_modes = np.log([PRIOR_CONCENTRATION, PRIOR_SCALE])
-    mode = np.array([logit(PRIOR_SIGNAL), *log_modes, logit(PRIOR_VOTE_OUTLIER_RATE)])
-    precision = np.array([*VOTES_PRECISION, SCALE_PRECISION, OUTLIER_PRECISION])
+    mode, precision = np.array([logit(PRIOR_SIGNAL), *log_modes]), np.array([*VOTES_PRECISION, SCALE_PRECISION])
 
     def objective(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """The negative log posterior per bag, and its gradient."""
         at = torch.tensor(x, requires_grad=True)
         value = 0.5 * float(precision @ (x - mode) ** 2)
         for evidence, row, n, times in pieces:
-            concentration, scale = at[1:3].exp()
+            concentration, scale = at[1:].clamp(max=_LARGEST_LOG).exp()
             signal, off = concentration * torch.sigmoid(at[0]), concentration * torch.sigmoid(-at[0]) / q
             any_label = torch.lgamma(counts + off) - torch.lgamma(off)
             true_label = torch.lgamma(counts + off + signal) - torch.lgamma(counts + off)
             true_label = true_label + torch.lgamma(off) - torch.lgamma(off + signal)
             seen = torch.logsumexp(_log_probabilities(evidence, scale) + true_label[row], dim=1)
-            elsewhere = torch.logsumexp(true_label[row], dim=1) - math.log(q)
             log_likelihood = torch.lgamma(concentration) - torch.lgamma(concentration + n) + any_label[row].sum(dim=1)
-            log_likelihood = log_likelihood + torch.logaddexp(logsigmoid(-at[3]) + seen, logsigmoid(at[3]) + elsewhere)
-            loss = -(log_likelihood @ times)
+            loss = -((log_likelihood + seen) @ times)
             loss.backward()
             value += loss.item()
         assert at.grad is not None
         return value / total, (at.grad.numpy() + precision * (x - mode)) / total
 
     found = minimize_lbfgs(objective, mode, max_iter=STACKING_ITERATIONS, tol=STACKING_GRADIENT).point
-    signal, concentration = float(expit(found[0])), math.exp(found[1])
-    return Belief(signal + (1 - signal) / q, 1 / (1 + concentration), float(expit(found[3])))
+    signal, concentration = float(expit(found[0])), math.exp(min(found[1], _LARGEST_LOG))
+    return Belief(signal + (1 - signal) / q, 1 / (1 + concentration))
 
 
 # -------------------------------------------------------------------- odds
@@ -224,5 +222,5 @@ def _fit_strength(log_evidence: Tensor, odds: NDArray[np.float64], weight: Tenso
 
 def _log_probabilities(log_evidence: Tensor, scale: Tensor) -> Tensor:
     """Log probabilities (m, q) of labels by log evidence (m, q), tempered, and but for a share of outlying bags."""
-    p = torch.softmax(scale * (log_evidence - log_evidence.amax(dim=1, keepdim=True)), dim=1)
+    p = torch.softmax(scale * log_evidence, dim=1)
     return torch.log((1 - PRIOR_OUTLIER_RATE) * p + PRIOR_OUTLIER_RATE / log_evidence.shape[1])

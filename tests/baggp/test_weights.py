@@ -144,7 +144,7 @@ def assert_copies_count(case: str, tolerance: float) -> None:
     )
     new, *_ = small_problem(m=40, seed=8)
     np.testing.assert_allclose(a.predict_proba(new), b.predict_proba(new), atol=tolerance)
-    np.testing.assert_allclose(a.predict_instances(new), b.predict_instances(new), atol=tolerance)
+    np.testing.assert_allclose(a.predict_instances(new), b.predict_instances(new), atol=10 * tolerance)
     first = np.searchsorted(np.repeat(np.arange(48), 1 + np.arange(48) % 3), np.arange(48))
     np.testing.assert_allclose(a.posterior_, b.posterior_[first], atol=tolerance)
     assert a.outlier_rate_ == pytest.approx(b.outlier_rate_, abs=tolerance)

@@ -96,11 +96,11 @@ STACKING_BAGS = 4096
 #: Weights up to which whole numbers are taken for counts of people; larger ones are odds.
 MOST_VOTES = 1e6
 #: Prior on votes: mode of the share that is no accident (.8), of the concentration of a bag's chances around its label
-#: (20 is a correlation of .05), and precisions of the logit and of the logarithm. People of .95 in photographs
-#: (CIFAR-10H) have 12, those of .81 in sounds (ESC-50) 8, and people who err independently have no limit.
+#: (20 is a correlation of .05), and precisions of the logit and of the logarithm. People who err independently have no
+#: limit.
 PRIOR_SIGNAL, PRIOR_CONCENTRATION, VOTES_PRECISION = 0.8, 20.0, (0.5, 0.25)
-#: Share of bags in which everybody sees another thing than what is there. The majority of fifty people is wrong about
-#: .8 % of photographs; instances that contradict them may as well be wrong themselves, so they cannot tell the share.
+#: Share of bags in which everybody sees another thing than what is there: no crowd is believed beyond 99 in 100.
+#: Instances that contradict all people may as well be wrong themselves, so the share cannot be estimated.
 VOTE_OUTLIER_RATE = 0.01
 #: Prior on the strength of odds: mode one, odds taken as they are, and precision of the logarithm.
 PRIOR_VOTE_STRENGTH, VOTE_STRENGTH_PRECISION = 1.0, 1.0

@@ -409,7 +409,7 @@ class BagGP(ClusterClassifier):
     ) -> NDArray[np.floating[Any]]:
         """Posterior (m, q) of the labels of bags that were not trained on, given their candidate sets or votes."""
         columns = self._columns
-        belief = Belief(self.vote_reliability_, self.vote_correlation_, self.vote_outlier_rate_, self.vote_strength_)
+        belief = Belief(self.vote_reliability_, self.vote_correlation_, self.vote_strength_)
         weights = None if votes is None else votes[:, columns]
         log_prior = label_log_prior(candidates[:, columns], weights, belief, self.candidate_noise_)
         proba = self._predict_proba(bags)[:, columns]

@@ -84,7 +84,7 @@ def simulate(n: float, n_workers: int, found: Constants, rng: np.random.Generato
             # Workers compute while the scheduler is busy with the tasks of others, and all the time while the other one
             # of two steps is under way.
             work, busy, idle = per_run * own.max(), handed_out + moved / bandwidth, found.per_step + wait
-            took = max(work, busy + idle) if i < step.paired else max(work, busy) + idle
+            took = max(work, busy) + idle
             died = 0 if local else rng.poisson(DEATHS / 3600 * n_workers * took)
             if died and n_workers > 1:
                 again = math.ceil(runs / n_workers / (n_workers - 1))

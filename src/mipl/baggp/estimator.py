@@ -69,8 +69,8 @@ class BagGP(ClusterClassifier):
     are prior odds (`mipl.baggp.votes`); a bag of a background class holds no positive instance at all; groups of bags
     are held out together. With `candidate_noise` the truth may be missing from a set (`mipl.baggp.candidate_noise`).
 
-    A bag of weight w (`sample_weight`) counts as w bags in every sum: in the Gram matrix, in the likelihood, in Platt
-    scaling, offsets, stacking and `label_free_score_`. With whole numbers the answers are those of a fit to copies of
+    A bag of weight w (`sample_weight`) counts as w bags in every sum: in the Gram matrix, in the likelihood, in class
+    offsets, stacking and `label_free_score_`. With whole numbers the answers are those of a fit to copies of
     the bags that share a group, but for rounding and for what is drawn at random: the start of the landmarks where
     there are fewer of these than distinct instances, and the rows whose median distance is taken from 1,500 instances
     on. The front end does not see weights.
@@ -95,9 +95,8 @@ class BagGP(ClusterClassifier):
         How readily a bag takes more than one instance for positive; None stands for :math:`\sqrt q`.
     cross_fit : int, default=4
         Folds in which both experts are fitted anew without the bags of the fold, for the stacking and the posterior of
-        the training bags. From 200,000 instances on two folds are used; twice as many folds where instances are found
-        to say little of their bag's label, so that the more bags, the better. 0 saves the time, more than that of the
-        fit itself, and gives probabilities that are not calibrated.
+        the training bags. From 200,000 instances on two folds are used. 0 saves the time, about that of the fit itself,
+        and gives probabilities that are not calibrated.
     memory_budget : float, default=None
         Bytes of features that may be kept in memory, at 4 * rank per instance; where they are more, they are kept in a
         scratch file in the folder for temporary files. None stands for half of the memory that is free.
@@ -413,7 +412,8 @@ class BagGP(ClusterClassifier):
         weights = None if votes is None else votes[:, columns]
         log_prior = label_log_prior(candidates[:, columns], weights, belief, self.candidate_noise_)
         proba = self._predict_proba(bags)[:, columns]
-        return self._of_all_classes(restrict_to_candidates(proba * np.exp(log_prior), log_prior > -np.inf))
+        posterior = restrict_to_candidates(proba * np.exp(log_prior), log_prior > -np.inf)
+        return self._of_all_classes(np.asarray(posterior, dtype=np.float64))
 
     def label_order(self, bags: Any, posterior: NDArray[np.float64]) -> LabelOrder:
         """Order bags by what a person's answer would tell about the labels of all of them, see `mipl.labelling`.

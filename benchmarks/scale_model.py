@@ -1,11 +1,12 @@
 """How long BagGP takes on a cluster, and what it needs: a cost model from constants that are measured here.
 
-A fit is a list of steps. In each, every worker goes through its blocks, and the client waits for the slowest one. One run fits bags in this process with one thread, notes what
-every step costs per instance and how often it is taken, and what the client does itself: with the sample that landmarks
-come from, which grows no further, and per bag, which is the difference of two fits with few features. Another one takes
-steps without any work on one and two workers: what a step costs, and a task of it, and how much slower two workers of
-one machine are when both work. Then steps are drawn one by one: tasks of a random length (the spread is measured),
-workers that stall, workers that die and whose blocks are computed anew by the others.
+A fit is a list of steps. In each, every worker goes through its blocks, and the client waits for the slowest one. One
+run fits bags in this process with one thread, notes what every step costs per instance and how often it is taken, and
+what the client does itself: with the sample that landmarks come from, which grows no further, and per bag, which is the
+difference of two fits with few features. Another one takes steps without any work on one and two workers: what a step
+costs, and a task of it, and how much slower two workers of one machine are when both work. Then steps are drawn one by
+one: tasks of a random length (the spread is measured), workers that stall, workers that die and whose blocks are
+computed anew by the others.
 
 The constants are kept in results/scale_model.json. "table" draws from these, compares the model with what
 `benchmarks/scale.py dask` measured on one and on two workers, with which it must agree within 15 %, and puts both into

@@ -51,6 +51,7 @@ BAGGP_FITTED = dict.fromkeys(
         "vote_correlation_",
         "label_free_score_",
         "label_free_error_",
+        "coverage_levels_",
         "bag_digests_",
         "outside_",
     )

@@ -181,6 +181,7 @@ def test_rows_say_what_is_known():
         "probability": 0.75,
         "second_label": "ant",
         "second_probability": 0.25,
+        "plausible": ["ant", "bee"],
         "review": False,
         "instance": 1,
         "candidates": ["ant", "bee"],

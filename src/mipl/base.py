@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mipl.bags import Bags, as_bags
 from mipl.candidates import bag_name, is_label_vector, parse_candidates, parse_labels, parse_votes, uniform_weights
+from mipl.certainty import COVERAGE, plausible_labels
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError, ParameterError
 from mipl.feature_ranges import feature_ranges, warn_of_far_features, warn_of_wild_bags
@@ -256,6 +257,26 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         if isinstance(bags, BagStream):
             return bags.map_bags(self.predict_instances)
         return self._sound(self._predict_instances(self._check_bags(bags)), "instance")
+
+    def predict_set(self, bags: Any, coverage: float = COVERAGE) -> NDArray[np.bool_]:
+        """The labels of each bag that stay plausible, as a mask (m, q): certain bags have one, doubtful ones several.
+
+        Parameters
+        ----------
+        bags : MIPLDataset, Bags, list of (n_i, d) arrays, or 3-D array
+            m bags.
+        coverage : float, default=0.9
+            In how many bags the true label should be among them, between 0 and 1. Each bag has its most probable label
+            at least, so sets are right more often where single labels are. How far the probabilities hold that a method
+            gives is for BagGP told by held-out candidate sets; other methods are taken at their word.
+        """
+        if not 0 < coverage < 1:
+            raise ParameterError(f"coverage={coverage!r}: the share of bags that is wanted lies between 0 and 1")
+        return plausible_labels(self.predict_proba(bags), self._level(coverage))
+
+    def _level(self, coverage: float) -> float:
+        """How much probability plausible labels must hold together for this coverage."""
+        return coverage
 
     def resolve(self, bags: Any, candidates: Any = None) -> NDArray[np.floating[Any]]:
         """Posterior (m, q) of the true label of bags with candidate sets; zero off the candidates.

@@ -90,6 +90,7 @@ _NEW_ATTRIBUTES: dict[str, dict[str, Any]] = {
         "vote_correlation_": None,
         "label_free_score_": None,
         "label_free_error_": None,
+        "coverage_levels_": None,
         "bag_digests_": None,
         "candidate_noise_": 0.0,
         "outside_": None,

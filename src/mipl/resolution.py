@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mipl import __version__
 from mipl.bags import Bags
-from mipl.certainty import DOUBTFUL, verdict
+from mipl.certainty import COVERAGE, DOUBTFUL, plausible_labels, verdict
 from mipl.errors import DataError, ParameterError, UnavailableError
 from mipl.html_reprs import resolution_html
 from mipl.io.tables import rows_of, write_table
@@ -73,6 +73,8 @@ class Resolution:
         does not tell.
     background : label or None, default=None
         The class whose bags hold no positive instance: none is behind this label.
+    level : float, default=0.9
+        How much probability plausible labels hold together at least.
 
     Examples
     --------
@@ -97,6 +99,7 @@ class Resolution:
     label_free: tuple[float, float] | None = None
     label_order: LabelOrder | None = None
     background: Any = None
+    level: float = COVERAGE
 
     def __post_init__(self) -> None:
         m, n, q = len(self.bags), self.bags.n_instances, len(self.classes)
@@ -143,6 +146,11 @@ class Resolution:
     def second_probability(self) -> NDArray[np.floating[Any]]:
         """The probability (m,) of the second label; zero where there is none."""
         return np.where(self._second < 0, 0, self.posterior[np.arange(len(self)), self._second])
+
+    @property
+    def plausible(self) -> NDArray[np.bool_]:
+        """Which labels (m, q) stay plausible: the true one should be among them in nine of ten bags."""
+        return plausible_labels(self.posterior, self.level)
 
     @property
     def margin(self) -> NDArray[np.floating[Any]]:
@@ -414,6 +422,7 @@ class Resolution:
             "probability": self.probability.tolist(),
             "second_label": self.second_label.tolist(),
             "second_probability": self.second_probability.tolist(),
+            "plausible": [self.classes[row].tolist() for row in self.plausible],
             "review": self.review.tolist(),
         }
         if self.instance_probabilities is not None:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mipl.bags import Bags, as_bags
 from mipl.base import MIPLClassifier
+from mipl.certainty import COVERAGE
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError, ParameterError
 from mipl.pipeline import before_last, last_step
@@ -83,6 +84,7 @@ def resolve(dataset: MIPLDataset, model: MIPLClassifier | Pipeline | None = None
         label_free=_label_free(method),
         label_order=None if order_of is None else order_of(seen, posterior),
         background=_background(method, dataset),
+        level=method._level(COVERAGE),
         seconds=time.perf_counter() - start,
     )
 
@@ -125,6 +127,7 @@ def explain(model: MIPLClassifier | Pipeline, data: Any, *, instances: bool = Tr
         method=method.name or type(method).__name__,
         label_free=_label_free(method),
         background=_background(method, dataset),
+        level=method._level(COVERAGE),
         seconds=time.perf_counter() - start,
     )
 

@@ -34,6 +34,7 @@ from mipl.baggp.sources import InFiles, InMemory, Training, ready
 from mipl.baggp.votes import Belief, label_log_prior
 from mipl.bags import Bags
 from mipl.base import restrict_to_candidates
+from mipl.certainty import level_for
 from mipl.cluster_classifier import ClusterClassifier
 from mipl.compute import free_memory, in_own_thread, limit_torch, seed_of, shared_by, torch_device
 from mipl.features.auto import choose_features
@@ -153,6 +154,9 @@ class BagGP(ClusterClassifier):
         voted; zero without votes and `candidate_noise`.
     bag_digests_ : (m,) array
         By which `resolve` knows the training bags.
+    coverage_levels_ : (99,) array or None
+        How much probability plausible labels (`predict_set`) must hold together for the true one to be among them in 1
+        to 99 % of new bags, by held-out candidate sets. None without cross-fitting.
     label_free_score_, label_free_error_ : float or None
         How much more probable the candidate sets of held-out bags are than by chance, in nats per bag, and its
         standard error; not clearly above zero where the instances were not found to say anything about the labels. None
@@ -297,6 +301,7 @@ class BagGP(ClusterClassifier):
         self.vote_reliability_, self.vote_correlation_, self.vote_strength_ = found.belief
         self.candidate_noise_ = found.candidate_noise
         self.label_free_score_, self.label_free_error_ = found.label_free
+        self.coverage_levels_ = found.levels
         return _numpy(found.posterior)[np.argsort(order)]
 
     @property
@@ -384,6 +389,9 @@ class BagGP(ClusterClassifier):
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:
         return self._of_all_classes(_numpy(self._answer(bags, self._model())[0].probabilities))
+
+    def _level(self, coverage: float) -> float:
+        return coverage if self.coverage_levels_ is None else level_for(self.coverage_levels_, coverage)
 
     def _resolve(
         self, bags: Bags, candidates: NDArray[np.bool_], votes: NDArray[np.float64] | None = None

@@ -20,6 +20,7 @@ from mipl.baggp.regression import BagRegressions, fit_bag_regressions
 from mipl.baggp.stacking import blend, default_stacking, fit_stacking, label_free
 from mipl.baggp.votes import Belief, are_votes, fit_belief, label_log_prior
 from mipl.baggp.weights import weighted_mean
+from mipl.certainty import levels_of_coverage
 from mipl.progress import SILENT, Phases
 from mipl.supervision import Supervision
 
@@ -36,6 +37,7 @@ class Learned(NamedTuple):
     belief : Belief, how far votes and odds are believed
     candidate_noise : float, the share of candidate sets that lack their label, as given or as estimated
     label_free : mean and standard error of the label-free score of held-out bags, None without cross-fitting
+    levels : (99,), of `mipl.certainty.levels_of_coverage`, None without cross-fitting
     """
 
     model: BagModel
@@ -43,6 +45,7 @@ class Learned(NamedTuple):
     belief: Belief
     candidate_noise: float
     label_free: tuple[float | None, float | None] = (None, None)
+    levels: NDArray[np.float64] | None = None
 
 
 def learn(
@@ -107,7 +110,11 @@ def learn(
     unseen = model.stacking.probabilities(*held_out)
     seen = fits.blocks.cat(BagModel.read, fits.blocks.features, model=model)
     posterior = blend(unseen, seen, log_prior, weight)
-    return Learned(model, posterior, belief, noise, label_free(unseen, log_prior, weight))
+    known_of = label_posterior(torch.log(unseen), log_prior)
+    levels = levels_of_coverage(
+        unseen.cpu().numpy(), known_of.cpu().numpy(), None if weight is None else weight.cpu().numpy()
+    )
+    return Learned(model, posterior, belief, noise, label_free(unseen, log_prior, weight), levels)
 
 
 def _best_regressions(fits: Fits, log_prior: Tensor, background: Tensor | None, progress: Phases) -> BagRegressions:

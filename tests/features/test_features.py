@@ -53,6 +53,12 @@ def test_convolutional_features_ignore_brightness_and_contrast() -> None:
     np.testing.assert_allclose(bright.transform(3 * images() + 2), transformer.transform(images()), atol=2e-3)
 
 
+def test_images_that_are_flat_have_finite_features() -> None:
+    X = np.repeat(np.linspace(0, 1, 30, dtype=np.float32)[:, None], 400, axis=1)
+    for flat in (X, np.zeros_like(X)):
+        assert np.isfinite(ConvKMeans(image_shape=(20, 20), n_filters=4).fit_transform(flat)).all()
+
+
 def test_convolutional_features_of_an_image_do_not_depend_on_the_others() -> None:
     transformer = ConvKMeans(image_shape=(20, 20), n_filters=8).fit(images())
     pale = np.concatenate([0.01 * images()[:1], images()])

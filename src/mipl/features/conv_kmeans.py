@@ -101,7 +101,7 @@ class ConvKMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         patches = _contrast(patches, self.flat_)
         covariance = patches.T @ patches / len(patches)
         values, vectors = torch.linalg.eigh(covariance.double())
-        whitening = (vectors * (values + _WHITENING * values.mean()).rsqrt()) @ vectors.T
+        whitening = (vectors * (values + _WHITENING * values.mean() + 1e-12).rsqrt()) @ vectors.T
         self.whitening_ = whitening.float().cpu().numpy()
         white = _unit(patches @ whitening.float())
         self.filters_ = _spherical_kmeans(white, self.n_filters, generator).cpu().numpy()

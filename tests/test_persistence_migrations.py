@@ -10,6 +10,7 @@ import pytest
 
 import mipl
 from mipl.bags import Bags
+from mipl.features import ConvKMeans
 from mipl.persistence_migrations import migrate
 
 FILES = Path(__file__).parent / "data" / "models-format-1"
@@ -190,3 +191,12 @@ def test_a_deep_model_of_before_has_no_front_end(name):
     assert type(mipl.make(name)).__module__ + ":" + name == path
     fitted = estimator(path, features=None, n_features_in_=3)
     assert migrate(fitted, 2) == estimator(path, features=None, n_features_in_=3, features_=None)
+
+
+def test_filters_of_before_have_no_coarse_pixels():
+    images = np.random.default_rng(0).random((20, 256), dtype=np.float32)
+    saved = ConvKMeans(image_shape=(16, 16), n_filters=4, coarse=0).fit(images)
+    state = {name: value for name, value in vars(saved).items() if name != "coarse"}
+    again = ConvKMeans()
+    again.__dict__ = migrate(estimator("mipl.features.conv_kmeans:ConvKMeans", **state), 2)["state"]
+    np.testing.assert_array_equal(again.transform(images), saved.transform(images))

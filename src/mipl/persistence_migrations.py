@@ -76,6 +76,7 @@ _ADDED = {_MIPLGP: {"seed_": "random_state"}}  # random_state was an integer, an
 _NEW_PARAMETERS: dict[str, dict[str, Any]] = {
     _MIPLGP: {"sampling": "marginal", "engine": "exact", "n_landmarks": 500, "subset_size": 6000},
     _BAGGP: {"cross_fit": 0, "memory_budget": None, "candidate_noise": 0.0, "verbose": False},
+    "mipl.features.conv_kmeans:ConvKMeans": {"coarse": 0},
     "mipl.mil.vgpmil:VGPMIL": {"verbose": False},
     "mipl.mil.lmvgpmil:LMVGPMIL": {"verbose": False},
 }

@@ -47,10 +47,39 @@ def test_convolutional_features_tell_the_direction_of_a_bar_wherever_it_is() -> 
     assert np.array_equal(nearest, np.arange(60) % 2)
 
 
-def test_convolutional_features_ignore_brightness_and_contrast() -> None:
+def test_convolutional_features_ignore_the_brightness_and_contrast_of_all_images() -> None:
     transformer = ConvKMeans(image_shape=(20, 20), n_filters=8).fit(images())
     bright = ConvKMeans(image_shape=(20, 20), n_filters=8).fit(3 * images() + 2)
     np.testing.assert_allclose(bright.transform(3 * images() + 2), transformer.transform(images()), atol=2e-3)
+
+
+def test_the_brightness_of_an_image_among_others_shows_in_its_coarse_pixels() -> None:
+    dark, X = images(), np.concatenate([images(), images() + 1])
+    blind = ConvKMeans(image_shape=(20, 20), n_filters=8, coarse=0).fit(X)
+    seeing = ConvKMeans(image_shape=(20, 20), n_filters=8).fit(X)
+    np.testing.assert_allclose(blind.transform(dark + 1), blind.transform(dark), atol=2e-3)
+    np.testing.assert_allclose(seeing.transform(X)[:, :-25], blind.transform(X), atol=1e-6)
+    pixels = seeing.transform(X)[:, -25:]
+    assert pixels[:60].max() < pixels[60:].min()
+    assert seeing.transform(X).shape[1] == seeing.n_outputs == blind.n_outputs + 25
+
+
+def test_filters_and_coarse_pixels_count_alike_whatever_the_unit_of_pixels() -> None:
+    for X in (images(n=200), 1000 * images(n=200)):
+        variances = ConvKMeans(image_shape=(20, 20), n_filters=8).fit_transform(X).var(axis=0)
+        assert variances[-25:].sum() == pytest.approx(variances[:-25].sum(), rel=1e-3)
+
+
+def test_an_image_far_brighter_than_those_of_training_is_as_one_at_their_edge() -> None:
+    transformer = ConvKMeans(image_shape=(20, 20), n_filters=8).fit(images())
+    white = np.full((1, 400), images().max(), dtype=np.float32)
+    np.testing.assert_array_equal(transformer.transform(1e9 * white)[:, -25:], transformer.transform(white)[:, -25:])
+
+
+def test_images_that_are_flat_have_finite_features() -> None:
+    X = np.repeat(np.linspace(0, 1, 30, dtype=np.float32)[:, None], 400, axis=1)
+    for flat in (X, np.zeros_like(X)):
+        assert np.isfinite(ConvKMeans(image_shape=(20, 20), n_filters=4).fit_transform(flat)).all()
 
 
 def test_convolutional_features_of_an_image_do_not_depend_on_the_others() -> None:
@@ -63,7 +92,9 @@ def test_colour_images_have_filters_over_all_channels() -> None:
     X = np.random.default_rng(0).random((20, 16 * 16 * 3)).astype(np.float32)
     transformer = ConvKMeans(image_shape=(16, 16, 3), n_filters=4).fit(X)
     assert transformer.filters_.shape == (4, 6 * 6 * 3)
-    assert np.isfinite(transformer.transform(X)).all()
+    features = transformer.transform(X)
+    assert np.isfinite(features).all()
+    assert features.shape[1] == transformer.n_outputs == 4 * 2 * 2 + 4 * 4 * 3
 
 
 @pytest.mark.parametrize("shape", [(20, 21), (5, 80)])

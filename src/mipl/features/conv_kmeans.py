@@ -17,7 +17,7 @@ from mipl.errors import DataError
 __all__ = ["ConvKMeans"]
 
 _PATCHES = 40_000
-_WHITENING = 0.1
+_WHITENING = 0.5
 #: Share of the mean variance of patches below which a patch counts as flat.
 _FLAT = 1e-2
 #: Length below which a white patch at unit contrast is no direction.
@@ -25,15 +25,18 @@ _SHORT = 1e-6
 _LLOYD_STEPS = 10
 #: Images at a time: their patches stay in the cache.
 _BATCH = 64
+#: Images on which the spread of responses and of coarse pixels is measured.
+_SPREAD_IMAGES = 1000
 
 
 class ConvKMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    r"""Responses to filters that k-means finds among whitened patches, pooled over the image.
+    r"""Responses to filters that k-means finds among whitened patches, pooled over the image, beside its coarse pixels.
 
     Patches are brought to zero mean and unit contrast and whitened; spherical k-means on random patches of the training
     images gives `n_filters` unit vectors. An image is described by the cosine of every patch with every filter, less
     `threshold` and cut at zero, averaged over windows of `pool` x `pool` positions; the square root evens out the
-    spread of these averages. No label is used.
+    spread of these averages. What is bright and what is dark does not show in cosines, so pixels averaged over windows
+    of `coarse` x `coarse` stand beside them, scaled to the same total variance. No label is used.
 
     Parameters
     ----------
@@ -45,10 +48,13 @@ class ConvKMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Side of a patch.
     stride : int, default=2
         Pixels between neighbouring patches.
-    threshold : float, default=0.25
+    threshold : float, default=0.1
         Cosine below which a filter does not respond.
     pool : int, default=3
         Side of the windows of positions that are averaged.
+    coarse : int, default=4
+        Side of the windows of pixels that are averaged; 0 leaves pixels out, so that the brightness and the contrast
+        of an image say nothing.
     random_state : int, default=0
         Seed of the patches that are sampled and of k-means.
     device : str, default="cpu"
@@ -60,6 +66,10 @@ class ConvKMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     whitening_ : (patch * patch * channels, patch * patch * channels)
     flat_ : float
         Variance below which a patch counts as flat.
+    pixel_range_ : (float, float)
+        Least and largest pixel of the training images; pixels of new images are cut off there.
+    pixel_scale_ : float
+        Factor of the coarse pixels.
 
     References
     ----------
@@ -73,8 +83,9 @@ class ConvKMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n_filters: int = 64,
         patch: int = 6,
         stride: int = 2,
-        threshold: float = 0.25,
+        threshold: float = 0.1,
         pool: int = 3,
+        coarse: int = 4,
         random_state: int = 0,
         device: str = "cpu",
     ) -> None:
@@ -84,6 +95,7 @@ class ConvKMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.stride = stride
         self.threshold = threshold
         self.pool = pool
+        self.coarse = coarse
         self.random_state = random_state
         self.device = device
 
@@ -101,14 +113,23 @@ class ConvKMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         patches = _contrast(patches, self.flat_)
         covariance = patches.T @ patches / len(patches)
         values, vectors = torch.linalg.eigh(covariance.double())
-        whitening = (vectors * (values + _WHITENING * values.mean()).rsqrt()) @ vectors.T
+        whitening = (vectors * (values + _WHITENING * values.mean() + 1e-12).rsqrt()) @ vectors.T
         self.whitening_ = whitening.float().cpu().numpy()
         white = _unit(patches @ whitening.float())
         self.filters_ = _spherical_kmeans(white, self.n_filters, generator).cpu().numpy()
+        if self.coarse:
+            self.pixel_range_ = float(images.min()), float(images.max())
+            self.pixel_scale_ = 1.0
+            some = images[torch.randperm(len(images), generator=generator)[:_SPREAD_IMAGES].numpy()]
+            variances = self.transform(some).var(axis=0, dtype=np.float64)
+            n_pixels = self._n_coarse()
+            responses, pixels = variances[:-n_pixels].sum(), variances[-n_pixels:].sum()
+            if responses > 0 and pixels > 0:
+                self.pixel_scale_ = float(np.sqrt(responses / pixels))
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Pooled responses (n, n_filters * windows) of images (n, d)."""
+        """Pooled responses and coarse pixels (n, n_outputs) of images (n, d)."""
         images = np.asarray(X, dtype=np.float32)
         device = torch.device(self.device)
         whitening = torch.tensor(self.whitening_, device=device)
@@ -117,7 +138,8 @@ class ConvKMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         k, window = len(whitening), min(self.pool, *self._grid())
 
         def respond(start: int) -> Tensor:
-            patches = self._patches(images[start : start + _BATCH])  # (b, positions, k)
+            stack = self._stack(images[start : start + _BATCH])
+            patches = self._patches(stack)  # (b, positions, k)
             count = len(patches)
             patches = patches.flatten(0, 1)
             products = patches @ both
@@ -126,7 +148,12 @@ class ConvKMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             scale = torch.maximum(length, _SHORT * _deviation(patches, self.flat_))
             response = (products[:, k:] * scale.reciprocal_()).sub_(self.threshold).clamp_(min=0)
             maps = response.reshape(count, *self._grid(), -1).permute(0, 3, 1, 2)
-            return torch.nn.functional.avg_pool2d(maps, window).flatten(1).sqrt_().cpu()
+            pooled = torch.nn.functional.avg_pool2d(maps, window).flatten(1).sqrt_()
+            if self.coarse:
+                pixels = stack.permute(0, 3, 1, 2).clamp(*self.pixel_range_) - self.pixel_range_[0]
+                pixels = torch.nn.functional.avg_pool2d(pixels, self._coarse_side()).flatten(1)
+                pooled = torch.cat([pooled, pixels * self.pixel_scale_], dim=1)
+            return pooled.cpu()
 
         return torch.cat(list(share_out(respond, range(0, len(images), _BATCH)))).numpy()
 
@@ -134,16 +161,27 @@ class ConvKMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def n_outputs(self) -> int:
         """The number of features of a transformed image."""
         window = min(self.pool, *self._grid())
-        return self.n_filters * (self._grid()[0] // window) * (self._grid()[1] // window)
+        return self.n_filters * (self._grid()[0] // window) * (self._grid()[1] // window) + self._n_coarse()
 
     def _grid(self) -> tuple[int, int]:
         height, width = ((side - self.patch) // self.stride + 1 for side in self.image_shape[:2])
         return height, width
 
-    def _patches(self, images: NDArray[np.float32]) -> Tensor:
-        """All patches (n, positions, k) of images (n, d), with zero mean."""
+    def _coarse_side(self) -> int:
+        return min(self.coarse, *self.image_shape[:2])
+
+    def _n_coarse(self) -> int:
+        if not self.coarse:
+            return 0
+        return int(np.prod([side // self._coarse_side() for side in self.image_shape[:2]] + [*self.image_shape[2:]]))
+
+    def _stack(self, images: NDArray[np.float32]) -> Tensor:
+        """Images (n, height, width, channels) of rows (n, d)."""
         shape = (*self.image_shape[:2], 1) if len(self.image_shape) == 2 else tuple(self.image_shape)
-        stack = torch.tensor(images, device=self.device).reshape(-1, *shape)
+        return torch.tensor(images, device=self.device).reshape(-1, *shape)
+
+    def _patches(self, stack: Tensor) -> Tensor:
+        """All patches (n, positions, k) of images (n, height, width, channels), with zero mean."""
         # Views (n, rows, columns, channels, patch, patch), copied once; torch's own `unfold` takes thrice as long.
         views = stack.unfold(1, self.patch, self.stride).unfold(2, self.patch, self.stride)
         patches = views.reshape(len(stack), int(np.prod(self._grid())), -1)
@@ -153,7 +191,7 @@ class ConvKMeans(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         positions = int(np.prod(self._grid()))
         n_images = min(len(images), max(1, 4 * _PATCHES // positions))
         chosen = torch.randperm(len(images), generator=generator)[:n_images].numpy()
-        patches = self._patches(images[chosen]).flatten(0, 1)
+        patches = self._patches(self._stack(images[chosen])).flatten(0, 1)
         return patches[torch.randperm(len(patches), generator=generator)[:_PATCHES].to(patches.device)]
 
 

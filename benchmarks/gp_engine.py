@@ -23,9 +23,8 @@ from measure import measure, print_table
 
 import mipl
 from mipl.candidates import augment_candidates
-from mipl.gp.conjugate_gradients import ConjugateGradientEngine
 from mipl.gp.dirichlet import dirichlet_targets
-from mipl.gp.exact import Evidence
+from mipl.gp.exact import ConjugateGradientEngine, Evidence
 from mipl.gp.kernels import scaled_matern
 from mipl.miplgp.disambiguation import DISAMBIGUATIONS, initial_weights
 

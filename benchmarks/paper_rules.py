@@ -2,12 +2,11 @@
 
     MIPL_DATA=... OMP_NUM_THREADS=1 python benchmarks/paper_rules.py results/paper-rules.csv
     MIPL_DATA=... OMP_NUM_THREADS=1 python benchmarks/paper_rules.py results/paper-engines.csv \
-        --data paper-pll --methods MIPLGP --r 1 --engines exact auto low-rank
+        --data paper-pll --methods MIPLGP --r 1 --engines exact low-rank
 
 Methods are those of the suite "paper-pll", data sets those of the suite that `--data` names: "paper-prior" has the
-features and posts that the paper's rows speak for (docs/reproduction.md). `--engines suite` is what the suites take;
-"auto", "subset" and "low-rank" have their default numbers of instances and landmarks. A row of the file is one fit;
-those that are there are not run again, and the table at the end has the means of all.
+features and posts that the paper's rows speak for (docs/reproduction.md). A row of the file is one fit; those that are
+there are not run again, and the table at the end has the means of all.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def main() -> None:
     parser.add_argument("--data", default="paper-prior", choices=["paper-prior", "paper-pll"])
     parser.add_argument("--datasets", nargs="+", default=["birdsong", "newsgroups", "sival", "mnist", "fmnist"])
     parser.add_argument("--methods", nargs="+", default=list(methods), choices=list(methods))
-    parser.add_argument("--engines", nargs="+", default=["suite"])
+    parser.add_argument("--engines", nargs="+", default=["exact"])
     parser.add_argument("--r", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     args = parser.parse_args()
@@ -51,9 +50,8 @@ def main() -> None:
         for method, engine in itertools.product(args.methods, args.engines):
             if store.has(cell := (name, r, method, engine, seed)):
                 continue
-            params: dict[str, Any] = methods[method].params | methods[method].on.get(name, {}) | {"random_state": seed}
-            if engine != "suite":
-                params = {key: value for key, value in params.items() if key != "subset_size"} | {"engine": engine}
+            params: dict[str, Any] = methods[method].params | methods[method].on.get(name, {})
+            params |= {"random_state": seed, "engine": engine}
             begun = time.process_time()
             model = mipl.make(method, **params).fit(train.bags, train.candidates)
             figures = {"fit_cpu_seconds": time.process_time() - begun, "lengthscale": model.lengthscale_}

@@ -41,7 +41,7 @@ def estimator(path: str, **state: object) -> dict:
     return {"$": "estimator", "class": path, "state": state}
 
 
-MIPLGP_ADDED = {"sampling": "marginal", "engine": "exact", "n_landmarks": 500, "subset_size": 6000}
+MIPLGP_ADDED = {"sampling": "marginal", "engine": "exact", "n_landmarks": 500}
 
 BAGGP_ADDED = {"cross_fit": 0, "memory_budget": None, "candidate_noise": 0.0, "verbose": False}
 BAGGP_FITTED = dict.fromkeys(
@@ -82,7 +82,6 @@ TREES = {
             **MIPLGP_ADDED,
             engine_="exact",
             prior_root_=None,
-            landmarks_=None,
         ),
     ),
     "a variant that was a class": (

@@ -74,7 +74,7 @@ _RENAMED: dict[str, dict[str, str]] = {
 _ADDED = {_MIPLGP: {"seed_": "random_state"}}  # random_state was an integer, and the seed
 #: Parameters that came later, at the value that does what was done without them.
 _NEW_PARAMETERS: dict[str, dict[str, Any]] = {
-    _MIPLGP: {"sampling": "marginal", "engine": "exact", "n_landmarks": 500, "subset_size": 6000},
+    _MIPLGP: {"sampling": "marginal", "engine": "exact", "n_landmarks": 500},
     _BAGGP: {"cross_fit": 0, "memory_budget": None, "candidate_noise": 0.0, "verbose": False},
     "mipl.features.conv_kmeans:ConvKMeans": {"coarse": 0},
     "mipl.mil.vgpmil:VGPMIL": {"verbose": False},
@@ -82,7 +82,7 @@ _NEW_PARAMETERS: dict[str, dict[str, Any]] = {
 }
 #: Fitted attributes that came later, likewise.
 _NEW_ATTRIBUTES: dict[str, dict[str, Any]] = {
-    _MIPLGP: {"engine_": "exact", "prior_root_": None, "landmarks_": None},
+    _MIPLGP: {"engine_": "exact", "prior_root_": None},
     # Nothing was cross-fitted, and the bags that the model was fitted on are not known to it.
     _BAGGP: {
         "background_": None,

@@ -9,13 +9,11 @@ import pytest
 import torch
 from dense_gp import CPU, C, D, problem
 
-from mipl.gp.cholesky import CholeskyEngine
-from mipl.gp.conjugate_gradients import ConjugateGradientEngine
-from mipl.gp.engine import Engine, exact_engine
+from mipl.gp.exact import CholeskyEngine, ConjugateGradientEngine, ExactEngine, exact_engine
 from mipl.gp.kernels import scaled_matern
 
 
-def build(X: Any, **params: Any) -> Engine:
+def build(X: Any, **params: Any) -> ExactEngine:
     options: dict[str, Any] = {
         "extra_noise": 0.3, "cholesky_size": 100, "preconditioner_size": 20, "n_probes": 40, "cg_tol": 1e-4,
         "max_cg_iter": 500, "variance_rank": None, "memory_budget": 1e9, "seed": 0, "device": CPU,

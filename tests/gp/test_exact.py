@@ -181,8 +181,8 @@ def test_a_fresh_evaluation_forgets_the_ones_before(monkeypatch: pytest.MonkeyPa
     engine.evidence(y, 2 * noise, warm=True)
     assert engine.evidence(y, noise).loss == first.loss
     # A chain of warm evaluations ends after a number of steps, and then starts afresh by itself.
-    monkeypatch.setattr("mipl.gp.conjugate_gradients.WARM_STEPS", 2)
-    monkeypatch.setattr("mipl.gp.conjugate_gradients.WARM_ITERATIONS", 1000)
+    monkeypatch.setattr("mipl.gp.exact.WARM_STEPS", 2)
+    monkeypatch.setattr("mipl.gp.exact.WARM_ITERATIONS", 1000)
     losses = [engine.evidence(y, noise * factor, warm=True).loss for factor in (1.1, 1.2, 1.0)]
     assert losses[-1] == first.loss
     assert losses[1] != cg_engine(X).evidence(y, 1.2 * noise).loss

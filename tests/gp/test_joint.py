@@ -11,8 +11,8 @@ import torch
 from dense_gp import LENGTHSCALE, OUTPUTSCALE, C, D, cg_engine, cholesky_engine, distances, matern, problem
 from dense_low_rank import low_rank_engine
 
-from mipl.gp.joint import CHOLESKY_SIZE, ROOT_RANK
 from mipl.gp.kernels import scaled_matern
+from mipl.gp.posterior import CHOLESKY_SIZE, ROOT_RANK
 
 MANY = np.random.default_rng(2).normal(size=(CHOLESKY_SIZE + 100, D))
 FEW = MANY[:40]

@@ -92,11 +92,6 @@ def test_the_memory_budget_decides_what_is_kept(X: Any) -> None:
     assert not nothing.tiles
 
 
-def test_a_tile_computed_again_equals_the_kept_one_bit_for_bit(X: Any) -> None:
-    everything, nothing = bound(matern(), X, EVERYTHING), bound(matern(), X, NOTHING)
-    assert torch.equal(everything.dense(), nothing.dense())
-
-
 @KERNELS
 def test_an_update_takes_over_changed_parameters(X: Any, kernel: Any) -> None:
     K = bound(kernel, X, EVERYTHING)
@@ -142,14 +137,14 @@ def test_values_alone_are_those_beside_derivatives(X: Any, budget: float) -> Non
     kernel = matern()
     alone, both = kernel_matrix(kernel, X, budget), bound(kernel, X, budget)
     alone.update(derivatives=False)
-    assert torch.equal(alone.dense(), both.dense())
+    torch.testing.assert_close(alone.dense(), both.dense())
     assert isinstance(alone, MaternMatrix)
     assert not alone.distances
     kernel.outputscale = 0.7
     for K in (alone, both):
         K.update()
     W = torch.ones(N, N, dtype=torch.float64)
-    assert torch.equal(alone.gradient(W), both.gradient(W))
+    torch.testing.assert_close(alone.gradient(W), both.gradient(W))
 
 
 @pytest.mark.parametrize("size", [1e8, 1e19, 3e38])

@@ -12,8 +12,6 @@ from dense_gp import LENGTHSCALE, OUTPUTSCALE, C, D, N, cholesky_engine, problem
 from dense_low_rank import approximate_kernel, dense, low_rank_engine, noises
 
 from mipl.errors import ParameterError
-from mipl.gp.engine import choose_engine
-from mipl.gp.kernels import scaled_matern
 from mipl.gp.low_rank import LowRankEngine
 
 NEW = np.random.default_rng(1).normal(size=(30, D))
@@ -126,20 +124,3 @@ def test_a_kernel_without_the_closed_form_is_refused_with_its_remedy() -> None:
     options: Any = {"n_landmarks": 5, "extra_noise": 0.1, "seed": 0}
     with pytest.raises(ParameterError, match=r'needs the default kernel.*engine="exact"'):
         LowRankEngine(torch.zeros(4, 2), kernel, 2, **options)
-
-
-def test_auto_takes_the_engine_for_the_number_of_distinct_instances_the_kernel_and_the_weights() -> None:
-    own = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())
-    matern, X = scaled_matern(2.5, 1.0, 1.0), np.arange(50_001.0)[:, None]
-
-    def taken(X: Any, n_landmarks: int, kernel: Any = matern) -> tuple[str, str]:
-        return tuple(choose_engine(X, n_landmarks, kernel, subset=subset) for subset in (True, False))  # type: ignore[return-value]
-
-    assert taken(X[:1000], 100) == ("exact", "exact")
-    assert taken(X[:1001], 100) == ("subset", "low-rank")
-    assert taken(X[:1001], 100, own) == ("exact", "exact")
-    assert taken(X[:20_000], 1000) == ("exact", "exact")
-    assert taken(X[:20_001], 1000) == ("subset", "low-rank")
-    assert taken(X[:50_000], 500) == ("subset", "low-rank")
-    assert taken(X, 500) == ("low-rank", "low-rank")
-    assert taken(np.tile(X[:1000], (5, 1)), 100) == ("exact", "exact")

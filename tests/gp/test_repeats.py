@@ -9,7 +9,7 @@ import pytest
 import torch
 from dense_gp import CPU, LENGTHSCALE, OUTPUTSCALE, C, N, dense, distances, gradients, matern, problem
 
-from mipl.gp.engine import Engine, exact_engine
+from mipl.gp.exact import ExactEngine, exact_engine
 from mipl.gp.kernels import scaled_matern
 from mipl.gp.repeats import find_repeats
 
@@ -23,7 +23,7 @@ def repeated() -> tuple[Any, Any, Any]:
     return X[occurrence], y, noise
 
 
-def build(X: Any, **params: Any) -> Engine:
+def build(X: Any, **params: Any) -> ExactEngine:
     options: dict[str, Any] = {
         "extra_noise": 0.3, "cholesky_size": 0, "preconditioner_size": 20, "n_probes": 500, "cg_tol": 1e-6,
         "max_cg_iter": 500, "variance_rank": None, "memory_budget": 1e9, "seed": 0, "device": CPU,

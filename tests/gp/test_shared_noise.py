@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from dense_low_rank import noises
 
-from mipl.gp.shared_noise import MAX_LEVELS, noise_levels, row_groups
+from mipl.gp.low_rank_sums import MAX_LEVELS, noise_levels, row_groups
 
 
 @pytest.mark.parametrize("structure", noises())

@@ -12,8 +12,9 @@ from mipl.gp import solvers
 from mipl.gp.kernels import kernel_matrix, scaled_matern
 from mipl.gp.solvers import (
     Preconditioner,
+    by_class,
+    lanczos,
     pivoted_cholesky,
-    refine,
     solve,
     system_product,
     tridiagonal_logdet,
@@ -123,7 +124,6 @@ def test_solve_finds_the_dense_solution_and_reports_its_residual(K: Any, noise: 
     A = systems(K, noise)
     torch.testing.assert_close(out.x, torch.linalg.solve(A, rhs), atol=1e-8, rtol=0)
     torch.testing.assert_close(out.product, A @ out.x, atol=1e-12, rtol=0)
-    assert out.tridiagonal is None
     assert out.residual < 1e-10
     assert 0 < out.iterations < N
 
@@ -147,32 +147,15 @@ def test_a_better_preconditioner_needs_fewer_iterations(K: Any, noise: Any, rhs:
     assert iterations[0] > iterations[1] > iterations[2]
 
 
-def test_refine_from_zero_finds_the_dense_solution(K: Any, noise: Any, rhs: Any) -> None:
-    preconditioner = Preconditioner(pivoted_cholesky(K, 10), noise)
-    out = refine(K, noise, rhs, torch.zeros_like(rhs), preconditioner, tol=1e-11, max_iter=200)
-    A = systems(K, noise)
-    torch.testing.assert_close(out.x, torch.linalg.solve(A, rhs), atol=1e-8, rtol=0)
-    torch.testing.assert_close(out.product, A @ out.x, atol=1e-9, rtol=0)
-    assert out.residual < 1e-11
-
-
-def test_refine_makes_no_iteration_from_the_solution_and_few_from_near_it(K: Any, noise: Any, rhs: Any) -> None:
+def test_no_iteration_is_made_from_the_solution_and_few_from_near_it(K: Any, noise: Any, rhs: Any) -> None:
     preconditioner = Preconditioner(pivoted_cholesky(K, 10), noise)
     exact = torch.linalg.solve(systems(K, noise), rhs)
-    done = refine(K, noise, rhs, exact, preconditioner, tol=1e-8, max_iter=200)
+    done = solve(K, noise, rhs, preconditioner, start=exact, tol=1e-8, max_iter=200)
     assert done.iterations == 0
     assert torch.equal(done.x, exact)
-    cold = refine(K, noise, rhs, torch.zeros_like(rhs), preconditioner, tol=1e-8, max_iter=200)
-    near = refine(K, noise, rhs, exact * (1 + 1e-4), preconditioner, tol=1e-8, max_iter=200)
+    cold = solve(K, noise, rhs, preconditioner, tol=1e-8, max_iter=200)
+    near = solve(K, noise, rhs, preconditioner, start=exact * (1 + 1e-4), tol=1e-8, max_iter=200)
     assert 0 < near.iterations < cold.iterations
-
-
-def test_refine_stops_at_the_bound_of_iterations(K: Any, noise: Any, rhs: Any) -> None:
-    preconditioner = Preconditioner(pivoted_cholesky(K, 0), noise)
-    out = refine(K, noise, rhs, torch.zeros_like(rhs), preconditioner, tol=1e-12, max_iter=3)
-    true = ((rhs - systems(K, noise) @ out.x).norm(dim=1) / rhs.norm(dim=1)).mean().item()
-    assert out.iterations == 3
-    assert out.residual == pytest.approx(true, rel=1e-6)
 
 
 def test_a_right_hand_side_of_zeros_has_the_solution_zero(K: Any, noise: Any, rhs: Any) -> None:
@@ -180,7 +163,7 @@ def test_a_right_hand_side_of_zeros_has_the_solution_zero(K: Any, noise: Any, rh
     rhs[:, :, 0] = 0
     for out in (
         solve(K, noise, rhs, preconditioner, n_probes=0, tol=1e-9, max_iter=200),
-        refine(K, noise, rhs, torch.zeros_like(rhs), preconditioner, tol=1e-9, max_iter=200),
+        solve(K, noise, rhs, preconditioner, tol=1e-9, max_iter=200),
     ):
         assert (out.x[:, :, 0] == 0).all()
         assert torch.isfinite(out.x).all()
@@ -215,3 +198,38 @@ def test_weighted_grams_are_the_sums_over_all_rows(rows: int, monkeypatch: pytes
     weights = torch.tensor([0.5, 2.0, 3.0])[torch.randint(3, (C, 50), generator=generator)].double()
     weights[0] = 0.25
     torch.testing.assert_close(weighted_grams(L, weights), torch.einsum("cn,ni,nj->cij", weights, L, L))
+
+
+# -------------------------------------------------------------------- Lanczos steps
+
+
+def low_rank_matrices(C: int, n: int, rank: int) -> torch.Tensor:
+    factors = torch.randn(C, n, rank, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return factors @ factors.mT
+
+
+def start(C: int, n: int) -> torch.Tensor:
+    return torch.randn(C, n, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def test_a_full_basis_gives_the_matrices_back() -> None:
+    S = low_rank_matrices(3, 20, 20)
+    basis, tridiagonal = lanczos(lambda V: by_class(S, V), start(3, 20), 20)
+    torch.testing.assert_close(basis @ basis.mT, torch.eye(20, dtype=torch.float64).expand(3, 20, 20))
+    torch.testing.assert_close(basis.mT @ tridiagonal @ basis, S)
+
+
+def test_few_steps_give_the_matrices_on_the_krylov_space() -> None:
+    S, first = low_rank_matrices(2, 50, 50), start(2, 50)
+    basis, tridiagonal = lanczos(lambda V: by_class(S, V), first, 4)
+    torch.testing.assert_close(basis @ S @ basis.mT, tridiagonal)
+    powers = torch.stack([torch.linalg.matrix_power(S, k) @ first[:, :, None] for k in range(4)], 2)[..., 0]
+    torch.testing.assert_close(basis.mT @ (basis @ powers), powers)
+
+
+def test_an_exhausted_space_goes_on_with_zeros() -> None:
+    S = torch.stack([low_rank_matrices(1, 30, 3)[0], low_rank_matrices(1, 30, 30)[0]])
+    basis, tridiagonal = lanczos(lambda V: by_class(S, V), start(2, 30), 10)
+    assert (basis[0, 4:] == 0).all()
+    assert (tridiagonal[0, 4:] == 0).all()
+    assert (basis[1].norm(dim=1) > 0.99).all()

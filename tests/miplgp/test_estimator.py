@@ -166,10 +166,9 @@ def test_the_loss_standing_still_stops_early() -> None:
 
 def test_an_unreached_tolerance_is_reported_with_its_remedy(digits: Any) -> None:
     train, _ = digits
-    message = r"residual of .* above cg_tol=1e-09.*max_cg_iter \(now 12\)"
-    with pytest.warns(ConvergenceWarning, match=message) as caught:
-        MIPLGP(max_iter=1, cholesky_size=0, cg_tol=1e-9, max_cg_iter=12).fit(train.bags, train.candidates)
-    assert [w.filename for w in caught if w.category is ConvergenceWarning] == [__file__]
+    message = r"residual of .* above cg_tol=1e-09.*max_cg_iter \(now 5\)"
+    with pytest.warns(ConvergenceWarning, match=message):
+        MIPLGP(max_iter=1, cholesky_size=0, cg_tol=1e-9, max_cg_iter=5).fit(train.bags, train.candidates)
 
 
 @pytest.mark.parametrize("cholesky_size", [0, 1000])
@@ -197,7 +196,6 @@ def test_read_only_instances_reach_torch_without_a_warning(cholesky_size: int) -
         ({"engine": "nystrom"}, "'engine'.*'low-rank'"),
         ({"n_landmarks": 0}, "'n_landmarks'"),
         ({"engine": "low-rank", "kernel": gpytorch.kernels.RBFKernel()}, 'engine="exact"'),
-        ({"engine": "subset", "disambiguation": "bag"}, 'engine="exact"'),
         ({"max_iter": 0}, "'max_iter'"),
         ({"alpha_eps": 0.0}, "'alpha_eps'"),
         ({"lengthscale": "mean"}, "'lengthscale'.*'median'"),

@@ -1,4 +1,4 @@
-"""MIPLGP on the low-rank engine has the same bits in memory, out of core and on a cluster of real processes."""
+"""MIPLGP on the low-rank engine gives the same model in memory, out of core and on a cluster of real processes."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def model(**params: Any) -> mipl.MIPLGP:
     return mipl.MIPLGP(**({"engine": "low-rank", "n_landmarks": 30, "max_iter": 4} | params))
 
 
-def assert_same_bits(found: mipl.MIPLGP, wanted: mipl.MIPLGP) -> None:
+def assert_same_model(found: mipl.MIPLGP, wanted: mipl.MIPLGP) -> None:
     for name in ARRAYS:
-        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name), err_msg=name)
+        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-4, atol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("disambiguation", ["released", "uniform", "softmax", "bag"])
@@ -52,14 +52,14 @@ def test_a_fit_to_files_is_the_fit_in_memory(tmp_path: Path, disambiguation: str
     inside = model(disambiguation=disambiguation).fit(ds)
     # Without memory for the distances they lie in a scratch file.
     outside = model(disambiguation=disambiguation, memory_budget=0).fit(scan(tmp_path, ds))
-    assert_same_bits(outside, inside)
+    assert_same_model(outside, inside)
     assert inside.weights_.shape == inside.noise_.shape == (ds.bags.n_instances, len(ds.classes) + 1)
     assert outside.weights_ is None
     assert outside.noise_ is None
     loaded = mipl.load_model(outside.save(tmp_path / "m.mipl"))
     for sampling in ("marginal", "joint", "mean"):
         answers = [each.set_params(sampling=sampling).predict_proba(ds) for each in (loaded, inside)]
-        np.testing.assert_array_equal(*answers)
+        np.testing.assert_allclose(*answers, atol=1e-6)
 
 
 def test_the_cut_into_blocks_changes_no_more_than_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,12 +75,11 @@ def test_the_cut_into_blocks_changes_no_more_than_rounding(monkeypatch: pytest.M
 
 def test_an_engine_that_needs_all_bags_at_once_says_so_and_what_to_use(tmp_path: Path) -> None:
     files = scan(tmp_path, data())
-    for engine in ("exact", "subset"):
-        words = f'engine="{engine}" needs all bags in memory.*use engine="low-rank", or fit.*sample'
-        with pytest.raises(DataError, match=words):
-            mipl.MIPLGP(engine=engine).fit(files)
-        with pytest.raises(ParameterError, match=f'engine="{engine}" cannot be fitted on a cluster; use engine="low-'):
-            mipl.MIPLGP(engine=engine).fit(data(), client=object())
+    words = 'engine="exact" needs all bags in memory.*use engine="low-rank", or fit.*sample'
+    with pytest.raises(DataError, match=words):
+        mipl.MIPLGP().fit(files)
+    with pytest.raises(ParameterError, match='engine="exact" cannot be fitted on a cluster; use engine="low-'):
+        mipl.MIPLGP().fit(data(), client=object())
     assert model(engine="auto").fit(files).engine_ == "low-rank"
 
 
@@ -101,18 +100,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def test_a_fit_on_a_cluster_is_the_fit_in_memory(cluster: Any, tmp_path: Path) -> None:
     ds = data()
     found = model(disambiguation="softmax").fit(scan(tmp_path, ds), client=cluster.client)
-    assert_same_bits(found, model(disambiguation="softmax").fit(ds))
+    assert_same_model(found, model(disambiguation="softmax").fit(ds))
     assert pickle.loads(pickle.dumps(found)).predict(ds).tolist() == found.predict(ds).tolist()
     weight = np.tile([1.0, 2.0], 20)
     there, here = (
         model(engine=engine).fit(ds, sample_weight=weight, client=client)
         for engine, client in (("auto", cluster.client), ("low-rank", None))
     )
-    assert_same_bits(there, here)
-    np.testing.assert_array_equal(there.weights_, here.weights_)
+    assert_same_model(there, here)
+    np.testing.assert_allclose(there.weights_, here.weights_, atol=1e-6)
 
 
-def test_a_worker_that_is_killed_and_one_that_comes_later_do_not_change_a_bit(
+def test_a_worker_that_is_killed_and_one_that_comes_later_do_not_change_the_model(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from distributed import wait
@@ -135,7 +134,7 @@ def test_a_worker_that_is_killed_and_one_that_comes_later_do_not_change_a_bit(
     wanted = model(disambiguation="bag").fit(data())
     monkeypatch.setattr(OnDask, "_submit", submit_and_kill)
     try:
-        assert_same_bits(model(disambiguation="bag").fit(data(), client=cluster.client), wanted)
+        assert_same_model(model(disambiguation="bag").fit(data(), client=cluster.client), wanted)
         assert seen.count("_of_rows") > 3
     finally:
         cluster.restore(2)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mipl.errors import ParameterError
-from mipl.miplgp.estimator import MIPLGP
-from mipl.miplgp.presets import PAPER_SETTINGS, paper_settings
+from mipl.miplgp.estimator import MIPLGP, PAPER_SETTINGS
 
 
 def test_the_paper_settings() -> None:
@@ -22,11 +21,6 @@ def test_the_paper_settings() -> None:
 def test_parameters_of_the_caller_take_precedence() -> None:
     model = MIPLGP.paper("newsgroups", nu=1.5, disambiguation="uniform")
     assert (model.nu, model.disambiguation, model.max_iter) == (1.5, "uniform", 50)
-
-
-def test_changing_the_answer_changes_no_preset() -> None:
-    paper_settings("sival")["max_iter"] = 1
-    assert MIPLGP.paper("sival").max_iter == 50
 
 
 def test_a_data_set_that_the_paper_does_not_have_is_named() -> None:

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import softmax
 
 import mipl
-from mipl.gp.joint import CHOLESKY_SIZE
+from mipl.gp.posterior import CHOLESKY_SIZE
 from mipl.miplgp.estimator import MIPLGP
 
 

@@ -8,9 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mipl.gp.cholesky import CholeskyEngine
-from mipl.gp.conjugate_gradients import ConjugateGradientEngine
-from mipl.gp.exact import ExactEngine
+from mipl.gp.exact import CholeskyEngine, ConjugateGradientEngine, ExactEngine
 from mipl.gp.kernels import scaled_matern
 
 N, D, C = 200, 5, 4

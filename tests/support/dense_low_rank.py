@@ -12,8 +12,7 @@ from dense_gp import LENGTHSCALE, OUTPUTSCALE, Array, C, N, distances, matern
 from mipl.gp.exact import Conditioned, Evidence
 from mipl.gp.kernels import scaled_matern
 from mipl.gp.low_rank import JITTER, LowRankEngine, landmark_distances
-from mipl.gp.low_rank_sums import RowBlock, posterior_means
-from mipl.gp.shared_noise import NoiseLevels, noise_levels, row_groups
+from mipl.gp.low_rank_sums import NoiseLevels, RowBlock, noise_levels, posterior_means, row_groups
 
 
 class Rows:

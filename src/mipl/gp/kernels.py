@@ -14,12 +14,11 @@ import torch
 from gpytorch.kernels import Kernel, MaternKernel, ScaleKernel
 from torch import Tensor
 
-from mipl.gp.distances import CHUNK, LARGEST, centre_of, distances_from, left_rows, right_rows, squared_distances
+from mipl.gp.distances import CHUNK, LARGEST, centre_of, distances, squared_distances
 from mipl.gp.matern import NUS, decay_rate, matern, matern_and_derivative
 from mipl.gp.parameters import joined
 
 __all__ = [
-    "CrossKernel",
     "KernelMatrix",
     "MaternMatrix",
     "cross_kernel",
@@ -32,8 +31,6 @@ __all__ = [
 # Rows of a tile. On a CPU the passes of an elementwise formula over a tile should find it in the cache; a GPU wants
 # long launches instead. Measured: 512 to 1024 are equally fast, 256 takes half as long again.
 TILE_ROWS = {"cpu": 768, "cuda": 8192}
-# Rows and columns of a tile of the kernel between two sets.
-_CROSS_ROWS = 1024
 
 
 def scaled_matern(nu: float, lengthscale: float, outputscale: float) -> ScaleKernel:
@@ -60,10 +57,7 @@ def is_scaled_matern(kernel: Kernel) -> bool:
 
 
 def _evaluate(kernel: ScaleKernel, distance: Tensor, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, Tensor]:
-    """Values of a scaled Matérn kernel and their derivatives by the logarithm of the lengthscale.
-
-    Values alone are taken from here too, so that a tile computed again equals the one that was not kept, bit for bit.
-    """
+    """Values of a scaled Matérn kernel and their derivatives by the logarithm of the lengthscale."""
     base = kernel.base_kernel
     return matern_and_derivative(distance, base.nu, base.lengthscale.item(), kernel.outputscale.item(), out)
 
@@ -78,91 +72,21 @@ def prior_variances(kernel: Kernel, X: Tensor) -> Tensor:
     return variances
 
 
+@torch.no_grad()
 def cross_kernel(kernel: Kernel, A: Tensor, B: Tensor) -> Tensor:
-    """Kernel values (a, b) between two sets of instances."""
-    return CrossKernel(kernel, B)(A)
-
-
-class CrossKernel:
-    """Kernel values between any instances and those of one set, at the present parameters of the kernel.
-
-    Those of a scaled Matérn kernel take the fewest passes: from squared distances in units of its decay.
-
-    Parameters
-    ----------
-    kernel : gpytorch.kernels.Kernel
-        Its lengthscale is read here, once.
-    B : (b, d) tensor
-        The set.
-    """
-
-    @torch.no_grad()
-    def __init__(self, kernel: Kernel, B: Tensor) -> None:
-        self.kernel, self.B, self.closed_form = kernel, B, is_scaled_matern(kernel)
-        if self.closed_form:
-            self.rate = decay_rate(kernel.base_kernel.nu, kernel.base_kernel.lengthscale.item())
-            self.centre = centre_of(B)
-            self.scaled = (B - self.centre) * self.rate
-            self.squares = self.scaled.square().sum(1)
-            self.right = right_rows(self.scaled, self.squares)
-
-    @torch.no_grad()
-    def __call__(self, A: Tensor) -> Tensor:
-        """Kernel values (a, b) of instances A (a, d) with the set."""
-        if not self.closed_form:
-            dense: Tensor = self.kernel(A, self.B).to_dense()
-            return dense
-        scaled, squares, left = self._scaled(A)
-        if self._too_long(squares):
-            return CrossKernel(self.kernel, self.B.double())(A.double()).to(A.dtype)
-        values = scaled.new_empty(len(A), len(self.B))
-        scratch = scaled.new_empty(max(1, CHUNK // len(self.B)), len(self.B))
-        self._fill(scaled, squares, left, slice(None), values, scratch)
-        return values
-
-    @torch.no_grad()
-    def multiply(self, A: Tensor, V: Tensor) -> Tensor:
-        """The kernel of A (a, d) and the set times V (b, s): (a, s). Only tiles of the kernel are ever formed.
-
-        A tile stays in the cache from its distances to its product, and products of matrices of its shape are faster
-        than those of few rows with all of the set.
-        """
-        if not self.closed_form:
-            return self(A) @ V
-        scaled, squares, left = self._scaled(A)
-        if self._too_long(squares):
-            return CrossKernel(self.kernel, self.B.double()).multiply(A.double(), V.double()).to(A.dtype)
-        out = V.new_zeros(len(A), V.shape[1])
-        memory = scaled.new_empty(2, min(_CROSS_ROWS, len(A)) * min(_CROSS_ROWS, len(self.B)))
-        for i in range(0, len(A), _CROSS_ROWS):
-            rows = slice(i, min(i + _CROSS_ROWS, len(A)))
-            for j in range(0, len(self.B), _CROSS_ROWS):
-                columns = slice(j, min(j + _CROSS_ROWS, len(self.B)))
-                shape = _length(rows), _length(columns)
-                tile, scratch = (piece[: shape[0] * shape[1]].view(shape) for piece in memory)
-                self._fill(scaled[rows], squares[rows], left[rows], columns, tile, scratch)
-                out[rows].addmm_(tile, V[columns])
-        return out
-
-    def _scaled(self, A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Instances (a, d) in units of the decay, their squared lengths (a,), and both as `left_rows` has them."""
-        scaled = (A - self.centre) * self.rate
-        squares = scaled.square().sum(1)
-        return scaled, squares, left_rows(scaled, squares)
-
-    def _too_long(self, squares: Tensor) -> bool:
-        """Whether squared lengths are beyond single precision."""
-        return squares.dtype != torch.float64 and not all(s.max() <= LARGEST for s in (squares, self.squares))
-
-    def _fill(
-        self, A: Tensor, A_squares: Tensor, left: Tensor, columns: slice, values: Tensor, scratch: Tensor
-    ) -> None:
-        """Kernel `values` (a, b) of scaled instances (a, d) with some of the set."""
-        nu, outputscale = self.kernel.base_kernel.nu, self.kernel.outputscale.item()
-        for part in squared_distances(A, A_squares, left, self.scaled[columns], self.right[columns], values):
-            if part.dtype == torch.float64:  # farther apart the kernel is zero, and products with it stay numbers
-                part.clamp_(max=LARGEST)
-            torch.mul(matern(part, nu, out=scratch[: len(part)]), outputscale, out=part)
+    """Kernel values (a, b) between two sets of instances, at the present parameters of the kernel."""
+    if not is_scaled_matern(kernel):
+        dense: Tensor = kernel(A, B).to_dense()
+        return dense
+    base, centre = kernel.base_kernel, centre_of(B)
+    rate = decay_rate(base.nu, base.lengthscale.item())
+    squares = squared_distances((A - centre) * rate, (B - centre) * rate)
+    if squares.dtype == torch.float64:  # farther apart the kernel is zero, and products with it stay numbers
+        squares.clamp_(max=LARGEST)
+    scratch = squares.new_empty(max(1, CHUNK // len(B)), len(B))
+    for part in squares.split(len(scratch)):
+        torch.mul(matern(part, base.nu, out=scratch[: len(part)]), kernel.outputscale, out=part)
+    return squares.to(A.dtype)
 
 
 def kernel_matrix(kernel: Kernel, X: Tensor, memory_budget: float, *, derivatives: bool = True) -> KernelMatrix:
@@ -251,10 +175,6 @@ class KernelMatrix:
             for (a, b), tile in self.tiles.items():
                 tile.copy_(self._compute(self.slices[a], self.slices[b]))
 
-    def release(self) -> None:
-        """Give back the memory of K; `update` takes it again."""
-        self.tiles = {}
-
     def row(self, i: int) -> Tensor:
         """Row i of K (n,)."""
         if not self.tiles:
@@ -320,16 +240,14 @@ class MaternMatrix(KernelMatrix):
         super().__init__(kernel, X, memory_budget)
         self.parameters = [kernel.base_kernel.raw_lengthscale, kernel.raw_outputscale]
         self.centred = X - centre_of(X)
-        self.squares = self.centred.square().sum(1)
-        if not self.squares.max() <= LARGEST:
+        if not self.centred.square().sum(1).max() <= LARGEST:
             self.centred = X.double() - centre_of(X.double())
-            self.squares = self.centred.square().sum(1)
         self.keeps_all = keep_derivatives and 3 * self.half_bytes <= memory_budget
         self.distances: dict[tuple[int, int], Tensor] = {}
         self.derivatives: dict[tuple[int, int], Tensor] = {}
 
     def _distances(self, rows: slice, columns: slice) -> Tensor:
-        block = distances_from(self.centred[rows], self.squares[rows], self.centred[columns], self.squares[columns])
+        block = distances(self.centred[rows], self.centred[columns])
         # An instance is at distance 0 of itself, whatever cancellation left.
         block.diagonal(rows.start - columns.start).zero_()
         return block.to(self.X.dtype)
@@ -341,28 +259,20 @@ class MaternMatrix(KernelMatrix):
     @torch.no_grad()
     def update(self, *, derivatives: bool = True) -> None:
         """Take over the kernel's present parameters; `derivatives` says whether gradients will be asked for."""
-        if not self.distances and not (self.keeps_all and derivatives):
-            self._update_values()
-            return
-        if not self.distances:
-            self.distances, self.derivatives = self._memory(), self._memory()
-            for (a, b), distance in self.distances.items():
-                distance.copy_(self._distances(self.slices[a], self.slices[b]))
-        self.tiles = self.tiles or self._memory()
-        scratch = self.X.new_empty(self.tile_rows**2)
-        for tile, distance in self.distances.items():
-            power = scratch[: distance.numel()].view_as(distance)
-            _evaluate(self.kernel, distance, (self.tiles[tile], self.derivatives[tile], power))
-
-    def _update_values(self) -> None:
-        """K alone, each tile written where it is kept."""
         if not self.cached:
             return
         self.tiles = self.tiles or self._memory()
+        if derivatives and self.keeps_all and not self.distances:
+            self.distances, self.derivatives = self._memory(), self._memory()
+            for (a, b), distance in self.distances.items():
+                distance.copy_(self._distances(self.slices[a], self.slices[b]))
         scratch = self.X.new_empty(2, self.tile_rows**2)
         for (a, b), tile in self.tiles.items():
             derivative, power = (piece[: tile.numel()].view_as(tile) for piece in scratch)
-            _evaluate(self.kernel, self._distances(self.slices[a], self.slices[b]), (tile, derivative, power))
+            if self.distances:
+                _evaluate(self.kernel, self.distances[a, b], (tile, self.derivatives[a, b], power))
+            else:
+                _evaluate(self.kernel, self._distances(self.slices[a], self.slices[b]), (tile, derivative, power))
 
     @torch.no_grad()
     def gradient(self, W: Tensor) -> Tensor:

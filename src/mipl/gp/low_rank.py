@@ -17,11 +17,10 @@ from mipl.gp.distances import distances
 from mipl.gp.exact import Conditioned
 from mipl.gp.kernels import is_scaled_matern
 from mipl.gp.landmarks import kmeans_landmarks
-from mipl.gp.low_rank_sums import CHUNK_ROWS, Present, Solved, gradient_sums, moment_sums
+from mipl.gp.low_rank_sums import CHUNK_ROWS, NoiseLevels, Present, Solved, gradient_sums, moment_sums
 from mipl.gp.matern import matern_and_derivative
 from mipl.gp.parameters import ProcessParameters
 from mipl.gp.posterior import Posterior, PosteriorState
-from mipl.gp.shared_noise import NoiseLevels
 
 __all__ = ["LowRankEngine", "LowRankEvidence", "landmark_distances"]
 
@@ -84,8 +83,8 @@ class LowRankEngine(ProcessParameters):
     .. math:: |A_c| = s^M |M_c| |D_c|, \qquad A_c^{-1} = W_c - W_c \Phi M_c^{-1} \Phi^\top W_c .
 
     All rows whose candidates lack c share one noise, so C Gram matrices cost little more than one
-    (`mipl.gp.shared_noise`): :math:`\Phi^\top W_c \Phi` is the usual weight times the Gram matrix of all rows, plus a
-    correction from rows with another noise, and rows with one candidate set form their Gram matrix once for all
+    (`mipl.gp.low_rank_sums`): :math:`\Phi^\top W_c \Phi` is the usual weight times the Gram matrix of all rows, plus
+    a correction from rows with another noise, and rows with one candidate set form their Gram matrix once for all
     classes. The gradient goes the same way back: with :math:`a_c = A_c^{-1} r_c`,
 
     .. math:: H = \sum_c (A_c^{-1} - a_c a_c^\top) \Phi

@@ -82,8 +82,7 @@ def find_repeats(X: NDArray[np.floating]) -> Repeats | None:
 
 
 def merge(repeats: Repeats, residual: Tensor, noise: Tensor) -> Merged:
-    """Merge residuals and total noises (C, n) of equal rows, in double precision."""
-    residual, noise = residual.double(), noise.double()
+    """Merge residuals and total noises (C, n) of equal rows, both in double precision."""
     precision = _sums(repeats, 1 / noise)
     mean = _sums(repeats, residual / noise) / precision
     logs = noise.log().sum() + precision.log().sum()

@@ -1,26 +1,16 @@
-"""Conjugate gradients for C systems K + D_c that share K and differ in a diagonal.
+"""Conjugate gradients and Lanczos steps for C systems K + D_c that share K and differ in a diagonal.
 
-The iteration, its tridiagonal matrices and the quadrature on them are linear_operator's, driven through closures that
-see all systems and right-hand sides as one matrix product with K. Written here is what that library does not offer:
-
-- `refine`, conjugate gradients from a start near the solution: `linear_cg` never takes fewer than ten iterations, and
-  while hyper-parameters are learned one or two are enough from the solution of the step before;
-
-- the preconditioner: one low-rank factor for all systems, with a Woodbury correction each, where linear_operator
-  would factor each system anew. Its pivoted Cholesky gathers all earlier columns in permuted order at each step and
-  took 1.9 s where the one below takes 0.04 s (n = 10,000, rank 100, one core);
-- iteration counts and residuals, which `linear_cg` does not return: the preconditioner is shown each residual.
+All systems and right-hand sides take one matrix product with K per iteration, and one low-rank factor of K, with a
+Woodbury correction each, preconditions all of them. linear_operator would solve and factor each system by itself, never
+takes fewer than ten iterations, and cannot start from the solution of the step before.
 """
 
 from __future__ import annotations
 
-from types import FunctionType, SimpleNamespace
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
-from linear_operator.utils.lanczos import lanczos_tridiag_to_diag
-from linear_operator.utils.linear_cg import linear_cg
-from linear_operator.utils.stochastic_lq import StochasticLQ
 from torch import Tensor
 
 from mipl.gp.kernels import KernelMatrix
@@ -28,25 +18,26 @@ from mipl.gp.kernels import KernelMatrix
 __all__ = [
     "Preconditioner",
     "Solution",
+    "by_class",
+    "lanczos",
     "pivoted_cholesky",
-    "refine",
     "solve",
     "system_product",
     "tridiagonal_logdet",
     "weighted_grams",
 ]
 
-# Lanczos steps for the log determinant. Ten suffice on the preconditioned systems, and `linear_cg` never takes fewer.
+# Lanczos steps for the log determinant: ten suffice on the preconditioned systems.
 LANCZOS_STEPS = 10
 # Rows whose products are summed in the precision of the factor; longer sums are added up in double precision.
 BLOCK_ROWS = 4096
-# `linear_cg` warns where it does not converge. Whether and how to tell the user is the caller's business; it gets the
-# residual. A filter of warnings would change them for all threads, so this copy of the function has nobody to warn.
-_linear_cg = FunctionType(
-    linear_cg.__code__,
-    {**linear_cg.__globals__, "warnings": SimpleNamespace(warn=lambda *_: None)},
-    argdefs=linear_cg.__defaults__,
-)
+# A Lanczos vector this short, relative to the longest before it is normalised, is rounding.
+EXHAUSTED = 1e-6
+# A vector that lost this much of its length is orthogonalised again.
+CANCELLED = 0.7
+
+
+# -------------------------------------------------------------------- preconditioner
 
 
 def pivoted_cholesky(K: KernelMatrix, rank: int) -> Tensor:
@@ -99,14 +90,12 @@ class Preconditioner:
         The shared low-rank factor.
     noise : (C, n) tensor
         The diagonals D_c.
-    grams : (C, k, k) tensor, default=None
-        L' D_c^-1 L, where they are known.
     """
 
-    def __init__(self, L: Tensor, noise: Tensor, grams: Tensor | None = None) -> None:
+    def __init__(self, L: Tensor, noise: Tensor) -> None:
         self.L, self.noise = L, noise
-        grams = weighted_grams(L, 1 / noise.double()) if grams is None else grams
-        inner = torch.linalg.cholesky(grams + torch.eye(L.shape[1], dtype=torch.float64, device=L.device))
+        identity = torch.eye(L.shape[1], dtype=torch.float64, device=L.device)
+        inner = torch.linalg.cholesky(weighted_grams(L, 1 / noise.double()) + identity)
         self.logdet = 2 * inner.diagonal(dim1=1, dim2=2).log().sum(1) + noise.double().log().sum(1)
         self.inner = inner.to(L.dtype)
 
@@ -124,8 +113,17 @@ class Preconditioner:
         return z * (z.shape[1] / norm).sqrt()
 
 
+def _fold(A: Tensor, V: Tensor) -> Tensor:
+    """A V_c for all c with one product: (a, b) times (C, b, s)."""
+    C, b, s = V.shape
+    return (A @ V.permute(1, 0, 2).reshape(b, C * s)).view(len(A), C, s).permute(1, 0, 2)
+
+
+# -------------------------------------------------------------------- conjugate gradients
+
+
 class Solution(NamedTuple):
-    """What a solver found.
+    """What `solve` returns.
 
     Attributes
     ----------
@@ -133,7 +131,7 @@ class Solution(NamedTuple):
         Solutions of all systems.
     product : (C, n, s) tensor
         The systems times these.
-    tridiagonal : (t, C, j, j) tensor or None
+    tridiagonal : (C, t, j, j) tensor of float64
         Lanczos matrices of the t probes.
     iterations : int
         Iterations that were made.
@@ -143,7 +141,7 @@ class Solution(NamedTuple):
 
     x: Tensor
     product: Tensor
-    tridiagonal: Tensor | None
+    tridiagonal: Tensor
     iterations: int
     residual: float
 
@@ -161,7 +159,8 @@ def solve(
     rhs: Tensor,
     preconditioner: Preconditioner,
     *,
-    n_probes: int,
+    start: Tensor | None = None,
+    n_probes: int = 0,
     tol: float,
     max_iter: int,
 ) -> Solution:
@@ -177,82 +176,120 @@ def solve(
         Right-hand sides.
     preconditioner : Preconditioner
         Approximate inverses of the systems.
-    n_probes : int
-        The first so many right-hand sides are also tridiagonalised, for `tridiagonal_logdet`.
+    start : (C, n, s) tensor, default=None
+        Where to start; None for zero. No iteration is made where the start is good enough.
+    n_probes : int, default=0
+        The first so many right-hand sides are also tridiagonalised, for `tridiagonal_logdet`, which takes
+        `LANCZOS_STEPS` iterations at least and a start of zero.
     tol : float
         Stop when the relative residual, averaged over all right-hand sides, is below it.
     max_iter : int
         Bound of the iterations.
     """
-    residuals: list[Tensor] = []
-
-    def product(V: Tensor) -> Tensor:
-        # The first call is with the start vector, zero.
-        return system_product(K, noise, V) if residuals else torch.zeros_like(V)
-
-    def precondition(residual: Tensor) -> Tensor:
-        residuals.append(residual.norm(dim=-2).mean())
-        return preconditioner.solve(residual)
-
-    result = _linear_cg(
-        product,
-        rhs,
-        n_tridiag=n_probes,
-        tolerance=tol,
-        eps=torch.finfo(rhs.dtype).tiny,
-        stop_updating_after=torch.finfo(rhs.dtype).eps,
-        max_iter=max_iter,
-        max_tridiag_iter=min(LANCZOS_STEPS, max_iter),
-        preconditioner=precondition,
-    )
-    x, tridiagonal = result if n_probes else (result, None)
-    return Solution(x, system_product(K, noise, x), tridiagonal, len(residuals) - 1, float(residuals[-1]))
-
-
-def refine(
-    K: KernelMatrix,
-    noise: Tensor,
-    rhs: Tensor,
-    start: Tensor | None,
-    preconditioner: Preconditioner,
-    *,
-    tol: float,
-    max_iter: int,
-) -> Solution:
-    """Solve as `solve` does, from a start (C, n, s); no iteration is made where the start is good enough.
-
-    `rhs` is (C, n, s), the other parameters are those of `solve`. Nothing is tridiagonalised. None starts from zero,
-    without the product that tells the residual of a start.
-    """
-    tiny = torch.finfo(rhs.dtype).tiny
+    tiny, eps = torch.finfo(rhs.dtype).tiny, torch.finfo(rhs.dtype).eps
     norm = rhs.norm(dim=1).clamp(min=tiny)
     x = torch.zeros_like(rhs) if start is None else start
     residual = rhs if start is None else rhs - system_product(K, noise, start)
     direction, last = torch.zeros_like(rhs), torch.ones_like(norm)
+    least = min(LANCZOS_STEPS, max_iter) if n_probes else 0
+    steps, ratios = [], []
     for iteration in range(max_iter + 1):
-        relative = (residual.norm(dim=1) / norm).mean().item()
-        if relative < tol or iteration == max_iter:
+        share = residual.norm(dim=1) / norm
+        relative = share.mean().item()
+        if (relative < tol and iteration >= least) or iteration == max_iter:
             break
         preconditioned = preconditioner.solve(residual)
         length = (residual * preconditioned).sum(1)
-        direction = torch.addcmul(preconditioned, (length / last)[:, None], direction)
+        ratio = length / last
+        direction = torch.addcmul(preconditioned, ratio[:, None], direction)
         product = system_product(K, noise, direction)
-        step = (length / (direction * product).sum(1).clamp(min=tiny))[:, None]
-        x = torch.addcmul(x, step, direction)
-        residual = torch.addcmul(residual, step, product, value=-1)
+        step = length / (direction * product).sum(1).clamp(min=tiny)
+        if iteration < least:  # a system that is solved up to rounding adds nothing
+            going = (share > eps) & (step > 0)
+            steps.append(step.where(going, 1.0)[:, :n_probes].double())
+            ratios.append(ratio.where(going, 0.0)[:, :n_probes].double())
+        x = torch.addcmul(x, step[:, None], direction)
+        residual = torch.addcmul(residual, step[:, None], product, value=-1)
         last = length.clamp(min=tiny)
-    return Solution(x, rhs - residual, None, iteration, relative)
+    return Solution(x, rhs - residual, _tridiagonal(steps, ratios), iteration, relative)
+
+
+def _tridiagonal(steps: list[Tensor], ratios: list[Tensor]) -> Tensor:
+    """Lanczos matrices (C, t, j, j) from the steps of conjugate gradients and the ratios of their residuals (C, t)."""
+    if not steps:
+        return torch.empty(0)
+    inverse, ratio = 1 / torch.stack(steps, -1), torch.stack(ratios, -1)[..., 1:]
+    diagonal = inverse.clone()
+    diagonal[..., 1:] += ratio * inverse[..., :-1]
+    beside = (ratio.sqrt() * inverse[..., :-1]).diag_embed(1)
+    return diagonal.diag_embed() + beside + beside.mT
 
 
 def tridiagonal_logdet(tridiagonal: Tensor, n: int) -> Tensor:
-    """Log determinants log |P_c^-1 (K + D_c)| (C,) from the tridiagonal matrices (t, C, j, j) of the probes."""
-    values, vectors = lanczos_tridiag_to_diag(tridiagonal)
-    logdet: Tensor
-    (logdet,) = StochasticLQ().to_dense(torch.Size((n, n)), values, vectors, [torch.log])
+    """Log determinants log |P_c^-1 (K + D_c)| (C,) from the Lanczos matrices (C, t, j, j) of the probes."""
+    values, vectors = torch.linalg.eigh(tridiagonal)
+    weights = vectors[..., 0, :].square()
+    logdet: Tensor = n * (weights * values.clamp(min=torch.finfo(values.dtype).tiny).log()).sum(-1).mean(-1)
     return logdet
 
 
-def _fold(A: Tensor, V: Tensor) -> Tensor:
-    """A V_c for all c with one product: (a, b) times (C, b, s)."""
-    C, b, s = V.shape
-    return (A @ V.permute(1, 0, 2).reshape(b, C * s)).view(len(A), C, s).permute(1, 0, 2)
+# -------------------------------------------------------------------- Lanczos steps
+
+
+def by_class(matrices: Tensor, V: Tensor) -> Tensor:
+    """Each class's matrix (m, k) times its row of V (C, k); torch's batched product takes six times as long."""
+    return torch.stack([matrix @ vector for matrix, vector in zip(matrices, V, strict=True)])
+
+
+def lanczos(multiply: Callable[[Tensor], Tensor], start: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+    """Orthonormal bases of the Krylov spaces of symmetric matrices, and the matrices on them.
+
+    Each new vector is orthogonalised against all before, as matrix products: linear_operator's function of this kind
+    takes longer for that than products with a kernel matrix do. The bases of many classes do not fit into a cache, so
+    they are read no more often than it takes.
+
+    Parameters
+    ----------
+    multiply : callable
+        Gives the product (C, n) of each class's matrix with its row of (C, n).
+    start : (C, n) tensor
+        The vectors to start from.
+    steps : int
+        Dimensions k of the spaces.
+
+    Returns
+    -------
+    basis : (C, k, n) tensor
+        Orthonormal rows; rows of zeros where a space has fewer dimensions.
+    tridiagonal : (C, k, k) tensor of float64
+        The matrices on these spaces, zero for rows of zeros.
+    """
+    C, n = start.shape
+    basis = start.new_empty(C, steps, n)
+    tridiagonal = start.new_zeros(C, steps, steps, dtype=torch.float64)
+    norm = start.norm(dim=1)
+    vector, scale = start / norm[:, None], 0.0
+    for k in range(steps):
+        basis[:, k] = vector
+        known = basis[:, : k + 1]
+        vector = multiply(vector)
+        inner = (vector * basis[:, k]).sum(1)
+        tridiagonal[:, k, k] = inner
+        vector = torch.addcmul(vector, inner[:, None], basis[:, k], value=-1)
+        if k:
+            vector.addcmul_(norm[:, None], basis[:, k - 1], value=-1)
+        # What is left is orthogonal to all before but for rounding, which grows where little is left.
+        norm = vector.norm(dim=1)
+        for _ in range(2):
+            before, vector = norm, vector - by_class(known.mT, by_class(known, vector))
+            norm = vector.norm(dim=1)
+            if not (norm < CANCELLED * before).any():
+                break
+        scale = max(scale, norm.max().item())
+        # A space that is exhausted goes on with zeros, which add nothing to a covariance.
+        going = norm > EXHAUSTED * scale
+        norm = torch.where(going, norm, 0)
+        if k + 1 < steps:
+            tridiagonal[:, k, k + 1] = tridiagonal[:, k + 1, k] = norm
+        vector = torch.where(going[:, None], vector / norm[:, None], 0)
+    return basis, tridiagonal

@@ -1,15 +1,15 @@
 """MIPLGP on the low-rank engine, whose evidence is a sum over blocks of bags: in memory, out of core or on a cluster.
 
 A block keeps the distances of its instances to the landmarks, in the place of BagGP's features (`mipl.baggp.blocks`),
-and the weights of their candidates. A step is two sums, and a disambiguation a function of each block; so the model has
-the same bits wherever the blocks are.
+and the weights of their candidates. A step is two sums, and a disambiguation a function of each block, so it does not
+matter where the blocks are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,11 +26,22 @@ from mipl.compute import torch_device
 from mipl.gp.dirichlet import dirichlet_targets
 from mipl.gp.exact import Conditioned
 from mipl.gp.low_rank import LowRankEngine, LowRankEvidence, landmark_distances
-from mipl.gp.low_rank_sums import Present, RowBlock, RowSum, posterior_means
-from mipl.gp.shared_noise import NoiseLevels, RowGroup, noise_levels, row_groups
+from mipl.gp.low_rank_sums import (
+    NoiseLevels,
+    Present,
+    RowBlock,
+    RowGroup,
+    RowSum,
+    noise_levels,
+    posterior_means,
+    row_groups,
+)
 from mipl.miplgp.disambiguation import DISAMBIGUATIONS, Segments
 from mipl.miplgp.learning import Step
-from mipl.miplgp.processes import Settings, start_kernel
+from mipl.miplgp.processes import start_kernel
+
+if TYPE_CHECKING:
+    from mipl.miplgp.estimator import MIPLGP
 
 __all__ = ["BlockLearner", "place_for"]
 
@@ -41,7 +52,7 @@ SAMPLE_INSTANCES = 200_000
 LEAST_INSTANCES, BLOCK_DISTANCES, N_BLOCKS = 4096, 1 << 23, 16
 
 
-def place_for(settings: Settings, training: Training, client: Any, one_thread: int) -> Local | OnDask:
+def place_for(settings: MIPLGP, training: Training, client: Any, one_thread: int) -> Local | OnDask:
     """Where the blocks of a fit are: on the client's cluster, or in this process.
 
     Distances that are larger than `memory_budget` lie in a scratch file. Up to `one_thread` instances there is one
@@ -86,7 +97,7 @@ class BlockLearner:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: MIPLGP,
         training: Training,
         candidates: NDArray[np.bool_],
         sample_weight: NDArray[np.float64] | None,

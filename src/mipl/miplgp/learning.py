@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -11,26 +11,17 @@ from numpy.typing import NDArray
 
 from mipl.bags import Bags
 from mipl.gp.dirichlet import dirichlet_targets
-from mipl.gp.engine import Engine
-from mipl.gp.exact import Conditioned
-from mipl.miplgp.annealed_adam import AnnealedAdam
+from mipl.gp.exact import Conditioned, ExactEngine
 from mipl.miplgp.disambiguation import DISAMBIGUATIONS, Segments, initial_weights
 from mipl.progress import track
 
-__all__ = ["ArrayLearner", "Learned", "Learner", "learn"]
+if TYPE_CHECKING:
+    from mipl.miplgp.estimator import MIPLGP
+
+__all__ = ["ArrayLearner", "Learner", "Step", "learn"]
 
 # Steps over which the loss must stand still for an early stop.
 _PATIENCE = 10
-
-
-class Settings(Protocol):
-    """The parameters of `mipl.MIPLGP` that describe how it learns."""
-
-    name: str
-    max_iter: int
-    learning_rate: float
-    tol: float
-    verbose: bool
 
 
 class Step(NamedTuple):
@@ -60,25 +51,20 @@ class Learner(Protocol):
         """The weights (n, C) of the instances; None where they are too many to be kept."""
 
 
-class Learned(NamedTuple):
-    """What `learn` found: the posterior, and the step of each iteration."""
-
-    conditioned: Conditioned
-    steps: list[Step]
-
-
-def learn(learner: Learner, settings: Settings) -> Learned:
+def learn(learner: Learner, settings: MIPLGP) -> tuple[Conditioned, list[Step]]:
     """Take the steps of Adam, with cosine annealing, and condition on the data in the end."""
-    optimizer = AnnealedAdam(learner.parameters(), settings.learning_rate, settings.max_iter)
+    optimizer = torch.optim.Adam(learner.parameters(), lr=settings.learning_rate)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=settings.max_iter)
     steps: list[Step] = []
     for _ in track(range(settings.max_iter), settings.name, verbose=settings.verbose):
         steps.append(learner.evidence())
         learner.disambiguate()
         optimizer.step()
+        schedule.step()
         last = [step.loss for step in steps[-_PATIENCE:]]
         if settings.tol > 0 and len(steps) > _PATIENCE and np.ptp(last) < settings.tol * abs(last[-1]):
             break
-    return Learned(learner.condition(), steps)
+    return learner.condition(), steps
 
 
 class ArrayLearner:
@@ -86,7 +72,7 @@ class ArrayLearner:
 
     Parameters
     ----------
-    engine : Engine
+    engine : ExactEngine
         The processes.
     bags : Bags
         The training bags.
@@ -99,7 +85,7 @@ class ArrayLearner:
     """
 
     def __init__(
-        self, engine: Engine, bags: Bags, candidates: NDArray[np.bool_], disambiguation: str, alpha_eps: float
+        self, engine: ExactEngine, bags: Bags, candidates: NDArray[np.bool_], disambiguation: str, alpha_eps: float
     ) -> None:
         self._engine, self._bags, self._candidates, self._alpha_eps = engine, bags, candidates, alpha_eps
         self._rule = DISAMBIGUATIONS[disambiguation]
@@ -114,9 +100,9 @@ class ArrayLearner:
 
     def evidence(self) -> Step:
         """Evaluate the mean negative log evidence."""
-        found = self._engine.evidence(self._targets, self._noise, warm=True)
-        self._posterior_mean = found.posterior_mean
-        return Step(found.loss, found.iterations, found.residual)
+        evidence = self._engine.evidence(self._targets, self._noise, warm=True)
+        self._posterior_mean = evidence.posterior_mean
+        return Step(evidence.loss, evidence.iterations, evidence.residual)
 
     def disambiguate(self) -> None:
         """Compute the weights of the candidates anew, at the parameters of the last evaluation."""

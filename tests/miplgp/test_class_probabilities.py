@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mipl.gp.montecarlo import class_probabilities, joint_class_probabilities, standard_normal_points
+from mipl.miplgp.sampling import class_probabilities, joint_class_probabilities, standard_normal_points
 
 
 def test_two_classes_agree_with_numerical_quadrature() -> None:
@@ -33,7 +33,7 @@ def test_probabilities_do_not_depend_on_the_batch(monkeypatch: pytest.MonkeyPatc
     mean, variance = rng.normal(size=(40, 3)), rng.uniform(0, 4, size=(40, 3))
     points = standard_normal_points(64, 3, seed=0)
     whole = class_probabilities(mean, variance, points)
-    monkeypatch.setattr("mipl.gp.montecarlo.CHUNK", 7 * points.size)
+    monkeypatch.setattr("mipl.miplgp.sampling.CHUNK", 7 * points.size)
     np.testing.assert_array_equal(class_probabilities(mean, variance, points), whole)
 
 
@@ -46,5 +46,5 @@ def test_joint_draws_through_diagonal_roots_are_marginal_ones(monkeypatch: pytes
     np.testing.assert_allclose(
         found, class_probabilities(mean, variance, standard_normal_points(4096, 3, 0)), atol=0.01
     )
-    monkeypatch.setattr("mipl.gp.montecarlo.CHUNK", 7 * 3 * 20_000)
+    monkeypatch.setattr("mipl.miplgp.sampling.CHUNK", 7 * 3 * 20_000)
     np.testing.assert_allclose(joint_class_probabilities(mean, roots, draws), found)

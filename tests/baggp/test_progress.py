@@ -13,7 +13,7 @@ import mipl
 from mipl.baggp import blocks as blocks_module
 from mipl.progress import SILENT, Phases
 
-PHASES = ["front end", "landmarks", "features", "Gram matrix", "bag regression", "bag likelihood"]
+PHASES = ["front end", "metric", "landmarks", "features", "Gram matrix", "bag regression", "bag likelihood"]
 FOLDS = [f"fold {k} of 4, bag regression" for k in range(1, 5)]
 ALL = ["digests of the bags", *PHASES[:-1], *FOLDS, "bag likelihood", "stacking"]
 

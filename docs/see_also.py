@@ -14,7 +14,7 @@ _MIL = "mipl.mil.VGPMIL mipl.mil.LMVGPMIL mipl.mil.VWSGP mipl.mil.MIVAE"
 _DEEP = "mipl.deep.DEMIPL mipl.deep.ELIMIPL mipl.deep.MIPLMA mipl.deep.ProMIPL mipl.deep.FastMIPL"
 _FRONT = (
     "mipl.features.choose_features mipl.features.ConvKMeans mipl.features.UnitRange mipl.features.UnitRows "
-    "mipl.features.CommonScale mipl.features.Projection"
+    "mipl.features.CommonScale mipl.features.Projection mipl.features.LinearMap"
 )
 _SCORES = (
     "mipl.scoring.accuracy mipl.scoring.log_loss mipl.scoring.calibration_error "

@@ -13,7 +13,7 @@ import mipl
 from mipl.baggp import blocks as blocks_module
 from mipl.progress import SILENT, Phases
 
-PHASES = ["front end", "landmarks", "features", "Gram matrix", "bag regression", "bag likelihood"]
+PHASES = ["front end", "metric", "landmarks", "features", "Gram matrix", "bag regression", "bag likelihood"]
 ALL = ["digests of the bags", *PHASES, "stacking"]
 
 Seen = list[tuple[str, int, int | None]]

@@ -67,6 +67,23 @@ MIN_CLASS_SHARE = 1e-6
 #: Fixed-point steps; each at least halves the distance.
 OFFSET_STEPS = 20
 
+# ---------------------------------------------------------------- learned metric
+
+#: Landmarks, features and stages of the fits to halves, in a tenth of the time of the fit that follows: fewer give a
+#: worse metric, more the same.
+METRIC_LANDMARKS, METRIC_RANK = 600, 200
+METRIC_STAGES = (Stage(8, 30.0, True), Stage(12, 300.0, False))
+#: Instances that the gradients are a mean over.
+METRIC_ROWS = 2000
+#: Share of the variance that the gradients direct; the rest is left alike in all directions.
+METRIC_SHARE = 0.9
+#: What is negative in the mean, beside what is positive, above which the halves do not agree on anything.
+METRIC_DISAGREEMENT = 0.15
+#: Nats per held-out bag that a metric must gain, besides two standard errors.
+METRIC_GAIN = 0.03
+#: Fewest bags, and most features of the front end: gradients in many dimensions ask for more than bags can tell.
+METRIC_BAGS, METRIC_DIMENSIONS = 100, 150
+
 # ---------------------------------------------------------------- cross-fitting and stacking
 
 #: Training instances above which two folds replace more: models of half of so many bags are as good as the full one.

@@ -25,6 +25,7 @@ from mipl.baggp.digests import bag_digests, canonical_order, with_candidates
 from mipl.baggp.labelling import class_similarities
 from mipl.baggp.learning import learn
 from mipl.baggp.low_rank import low_rank, rank_of
+from mipl.baggp.metric import learn_metric
 from mipl.baggp.model import Answer, BagModel, Expert, Stacking
 from mipl.baggp.on_dask import OnDask
 from mipl.baggp.places import Local
@@ -38,6 +39,7 @@ from mipl.certainty import level_for
 from mipl.cluster_classifier import ClusterClassifier
 from mipl.compute import free_memory, in_own_thread, limit_torch, seed_of, shared_by, torch_device
 from mipl.features.auto import choose_features
+from mipl.features.linear_map import LinearMap
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.nystrom import principal_map
 from mipl.labelling import LabelOrder, order_to_label, undecided
@@ -272,6 +274,26 @@ class BagGP(ClusterClassifier):
             weight = torch.tensor(supervision.sample_weight, device=X.device)
             of_sample = supervision.sample_weight if chosen is None else supervision.sample_weight[chosen]
             row_weight = torch.tensor(sample.spread(of_sample), device=X.device)
+        progress("metric")
+        some = slice(None) if chosen is None else chosen
+        metric = learn_metric(
+            X,
+            sample.offsets,
+            supervision[some],
+            folds[some] % 2,
+            place,
+            seed,
+            self.lengthscale,
+            self.kappa,
+            self._background_mask(),
+            self.candidate_noise,
+        )
+        if metric is not None:
+            from sklearn.pipeline import make_pipeline  # takes a tenth of a second
+
+            last = LinearMap(metric.float().cpu().numpy())
+            X = self._tensor(last.fit_transform(X.cpu().numpy()))
+            self.features_ = make_pipeline(self.features_, last)
         progress("landmarks")
         generator = torch.Generator().manual_seed(seed)
         self.lengthscale_ = self.lengthscale * median_distance(X, generator, weights=row_weight)

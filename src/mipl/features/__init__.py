@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mipl.features.auto import choose_features
     from mipl.features.common_scale import CommonScale
     from mipl.features.conv_kmeans import ConvKMeans
+    from mipl.features.linear_map import LinearMap
     from mipl.features.projection import Projection
     from mipl.features.unit_range import UnitRange
     from mipl.features.unit_rows import UnitRows
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
 _EXPORTS = {
     "CommonScale": "common_scale",
     "ConvKMeans": "conv_kmeans",
+    "LinearMap": "linear_map",
     "Projection": "projection",
     "UnitRange": "unit_range",
     "UnitRows": "unit_rows",
     "choose_features": "auto",
 }
 
-__all__ = ["CommonScale", "ConvKMeans", "Projection", "UnitRange", "UnitRows", "choose_features"]
+__all__ = ["CommonScale", "ConvKMeans", "LinearMap", "Projection", "UnitRange", "UnitRows", "choose_features"]
 
 
 def __getattr__(name: str) -> Any:

@@ -42,8 +42,9 @@ class Supervision:
     candidates : (m, q) bool
         Which classes may be the true one; at least one per bag.
     weights : (m, q) float64, default=None
-        Votes or weights of the candidates, i.e. prior odds: positive on the candidates, zero elsewhere. Bags without
-        votes among others with votes have 1 for each candidate. None for plain candidate sets.
+        Weights of the candidates: positive on these, zero elsewhere. Whole numbers are counts of people who named them,
+        if any of these is above one, and others are prior odds. Bags without votes among others with votes have 0.5 for
+        each candidate. None for plain candidate sets.
     background : int, default=None
         The column of the background class: a bag of this class has no positive instance.
     groups : (m,) int64, default=None

@@ -10,6 +10,7 @@ import pytest
 
 import mipl
 from mipl import BagGP, Bags
+from mipl.baggp.cross_fit import choose_folds
 from mipl.baggp.digests import bag_digests, canonical_order
 from mipl.supervision import Supervision
 
@@ -58,10 +59,15 @@ def test_a_permutation_of_the_training_bags_changes_nothing(kind: str) -> None:
     assert_same(model.resolve(turned(bags, 3), candidates), model.posterior_)  # they are known as the training bags
 
 
-def test_another_seed_draws_other_folds() -> None:
+def test_another_seed_draws_other_folds_also_of_groups() -> None:
     bags, candidates = problem("plain")
-    a, b = (BagGP(n_landmarks=60, random_state=seed).fit(bags, candidates) for seed in (0, 1))
-    assert np.abs(a.posterior_ - b.posterior_).max() > 1e-4
+    digests, known = bag_digests(bags, candidates), Supervision(candidates, groups=np.arange(M) // 3)
+    folds = []
+    for seed in (0, 1):
+        order, arranged = canonical_order(digests, known, seed)
+        folds.append(choose_folds(1000, arranged, 4, np.random.default_rng(seed))[np.argsort(order)])
+    together = [fold[:, None] == fold for fold in folds]
+    assert (together[0] != together[1]).any()
 
 
 def test_what_else_is_known_of_bags_goes_with_them_also_where_bags_are_repeated() -> None:
@@ -90,8 +96,8 @@ def test_groups_are_numbered_by_their_bags() -> None:
     groups = np.arange(M) // 5
     order = np.random.default_rng(5).permutation(M)
     digests = bag_digests(bags, candidates)
-    by_name = canonical_order(digests, Supervision(candidates, groups=groups))
-    by_other = canonical_order(digests[order], Supervision(candidates[order], groups=99 - groups[order]))
+    by_name = canonical_order(digests, Supervision(candidates, groups=groups), 0)
+    by_other = canonical_order(digests[order], Supervision(candidates[order], groups=99 - groups[order]), 0)
     np.testing.assert_array_equal(order[by_other[0]], by_name[0])
     np.testing.assert_array_equal(by_other[1].groups, by_name[1].groups)
     np.testing.assert_array_equal(

@@ -78,11 +78,12 @@ METRIC_ROWS = 2000
 #: Share of the variance that the gradients direct; the rest is left alike in all directions.
 METRIC_SHARE = 0.9
 #: What is negative in the mean, beside what is positive, above which the halves do not agree on anything.
-METRIC_DISAGREEMENT = 0.15
+METRIC_DISAGREEMENT = 0.25
 #: Nats per held-out bag that a metric must gain, besides two standard errors.
 METRIC_GAIN = 0.03
-#: Fewest bags, and most features of the front end: gradients in many dimensions ask for more than bags can tell.
-METRIC_BAGS, METRIC_DIMENSIONS = 100, 150
+#: Fewest bags, since of fewer the gain is seldom clear, and most features of the front end, since in more dimensions
+#: gradients are mostly noise.
+METRIC_BAGS, METRIC_DIMENSIONS = 200, 150
 
 # ---------------------------------------------------------------- cross-fitting and stacking
 
@@ -110,7 +111,16 @@ STACKING_BAGS = 4096
 
 # ---------------------------------------------------------------- votes
 
-#: Prior on the strength of votes: mode one, votes taken as odds as they are, and precision of the logarithm.
+#: Weights up to which whole numbers are taken for counts of people; larger ones are odds.
+MOST_VOTES = 1e6
+#: Prior on votes: mode of the share that is no accident (.8), of the concentration of a bag's chances around its label
+#: (20 is a correlation of .05), and precisions of the logit and of the logarithm. People who err independently have no
+#: limit.
+PRIOR_SIGNAL, PRIOR_CONCENTRATION, VOTES_PRECISION = 0.8, 20.0, (0.5, 0.25)
+#: Share of bags in which everybody sees another thing than what is there: no crowd is believed beyond 99 in 100.
+#: Instances that contradict all people may as well be wrong themselves, so the share cannot be estimated.
+VOTE_OUTLIER_RATE = 0.01
+#: Prior on the strength of odds: mode one, odds taken as they are, and precision of the logarithm.
 PRIOR_VOTE_STRENGTH, VOTE_STRENGTH_PRECISION = 1.0, 1.0
 
 # ---------------------------------------------------------------- candidate noise

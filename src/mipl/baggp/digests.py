@@ -48,11 +48,15 @@ def instances_in_order(bags: Bags) -> Bags:
     return Bags(bags.instances[order], bags.offsets, bags.instance_shape, bags.feature_names)
 
 
-def canonical_order(digests: NDArray[np.uint64], supervision: Supervision) -> tuple[NDArray[np.int64], Supervision]:
+def canonical_order(
+    digests: NDArray[np.uint64], supervision: Supervision, seed: int
+) -> tuple[NDArray[np.int64], Supervision]:
     """The order (m,) of bags by their digests (m,), and what is known of them in that order, groups numbered in it.
 
-    Bags with the same digest follow each other by their weights, votes and groups.
+    Another seed gives another order. Bags with the same digest follow each other by their weights, votes and groups.
     """
+    odd = np.random.default_rng(seed).integers(2**63, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    digests = digests * odd  # different ones stay different
     keys = [digests]
     if supervision.groups is not None:
         groups = np.unique(supervision.groups, return_inverse=True)[1]

@@ -13,13 +13,11 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor
 
 from mipl.baggp.blocks import Blocks, Place
-from mipl.baggp.candidate_noise import noisy_log_prior
 from mipl.baggp.constants import (
     JOINED_INSTANCES,
     LABELLING_BAGS,
     ONE_THREAD_INSTANCES,
     PREDICTION_ROWS,
-    PRIOR_VOTE_STRENGTH,
     SAMPLE_INSTANCES,
 )
 from mipl.baggp.cross_fit import choose_folds
@@ -34,7 +32,7 @@ from mipl.baggp.places import Local
 from mipl.baggp.prediction import PREDICTS_FROM, Halves, Ready, bounded_tensor, instance_logits
 from mipl.baggp.scratch import Scratch
 from mipl.baggp.sources import InFiles, InMemory, Training, ready
-from mipl.baggp.votes import vote_log_prior
+from mipl.baggp.votes import Belief, label_log_prior
 from mipl.bags import Bags
 from mipl.base import restrict_to_candidates
 from mipl.cluster_classifier import ClusterClassifier
@@ -69,12 +67,12 @@ class BagGP(ClusterClassifier):
     two experts in the answer, and the rate of outlying bags of which neither knows anything, are fitted to candidate
     sets of bags that the experts have not seen (`mipl.baggp.cross_fit`, `mipl.baggp.stacking`). No true label is used
     anywhere and nothing needs to be tuned. The order of the bags and of their instances has no say: a fit takes them in
-    the order of their digests. Votes on the candidates are prior odds (`mipl.baggp.votes`); a bag of a
-    background class holds no positive instance at all; groups of bags are held out together. With `candidate_noise` the
-    truth may be missing from a set (`mipl.baggp.candidate_noise`).
+    the order of their digests. Votes on the candidates count as far as people are found to be right, and other weights
+    are prior odds (`mipl.baggp.votes`); a bag of a background class holds no positive instance at all; groups of bags
+    are held out together. With `candidate_noise` the truth may be missing from a set (`mipl.baggp.candidate_noise`).
 
-    A bag of weight w (`sample_weight`) counts as w bags in every sum: in the Gram matrix, in the likelihood, in Platt
-    scaling, offsets, stacking and `label_free_score_`. With whole numbers the answers are those of a fit to copies of
+    A bag of weight w (`sample_weight`) counts as w bags in every sum: in the Gram matrix, in the likelihood, in class
+    offsets, stacking and `label_free_score_`. With whole numbers the answers are those of a fit to copies of
     the bags that share a group, but for rounding and for what is drawn at random: the start of the landmarks where
     there are fewer of these than distinct instances, and the rows whose median distance is taken from 1,500 instances
     on. The front end does not see weights.
@@ -99,15 +97,15 @@ class BagGP(ClusterClassifier):
         How readily a bag takes more than one instance for positive; None stands for :math:`\sqrt q`.
     cross_fit : int, default=4
         Folds in which both experts are fitted anew without the bags of the fold, for the stacking and the posterior of
-        the training bags. From 200,000 instances on two folds are used; twice as many folds where instances are found
-        to say little of their bag's label, so that the more bags, the better. 0 saves the time, more than that of the
-        fit itself, and gives probabilities that are not calibrated.
+        the training bags. From 200,000 instances on two folds are used. 0 saves the time, about that of the fit itself,
+        and gives probabilities that are not calibrated.
     memory_budget : float, default=None
         Bytes of features that may be kept in memory, at 4 * rank per instance; where they are more, they are kept in a
         scratch file in the folder for temporary files. None stands for half of the memory that is free.
     candidate_noise : float in [0, 1) or "auto", default=0.0
         The share of candidate sets that lack the true label, among sets of two or more labels; a single label is
-        certain. "auto" estimates it from the sets and the instances alone, at the price of a second bag regression.
+        certain. Votes are no sets: how far people are right tells how often nobody names the truth. "auto" estimates
+        it from the sets and the instances alone, at the price of a second bag regression.
     random_state : int, RandomState or None, default=0
         Seed of landmarks, filters and folds.
     device : str, default="cpu"
@@ -135,8 +133,15 @@ class BagGP(ClusterClassifier):
         Weights of the two experts in the bags' log odds.
     outlier_rate_ : float
         The share of bags of which neither expert knows anything.
+    vote_reliability_ : float or None
+        The share of the votes that are right, as estimated without labels; None where there were none. Votes are
+        weights that are whole numbers, see `mipl.baggp.votes`.
+    vote_correlation_ : float or None
+        The correlation of the errors that people make on the same bag: 0 where they err independently, so that the odds
+        grow with every vote, and more where the tenth vote says less than the first.
     vote_strength_ : float or None
-        How far votes are believed: their logarithms are multiplied by it. None where there were none.
+        How far odds are believed, which are weights that are no whole numbers: their logarithms are multiplied by it.
+        None where there were none.
     candidate_noise_ : float
         The share of candidate sets that lack the true label, as given or as estimated.
     background_ : int or None
@@ -146,8 +151,8 @@ class BagGP(ClusterClassifier):
         what the model fitted to all bags says, which is as accurate as the latter and nearly as honest as the former.
         Bags of weight zero are left out.
     outside_ : (m,) array
-        Posterior probability that the true label of a training bag is missing from its set; zero without
-        `candidate_noise`.
+        Posterior probability that the true label of a training bag is missing from its set, or was named by nobody who
+        voted; zero without votes and `candidate_noise`.
     bag_digests_ : (m,) array
         By which `resolve` knows the training bags.
     label_free_score_, label_free_error_ : float or None
@@ -228,7 +233,7 @@ class BagGP(ClusterClassifier):
             progress("digests of the bags")
             known = supervision.of_classes(self._columns)
             self.bag_digests_ = with_candidates(training.digests(), known.candidates)
-            order, known = canonical_order(self.bag_digests_, known)
+            order, known = canonical_order(self.bag_digests_, known, seed)
             arranged = training.arranged(order)
             posterior = in_own_thread(lambda: self._learn(arranged, known, seed, place, progress), place.stop)
         self.posterior_ = self._sound(self._of_all_classes(posterior[np.argsort(order)]))
@@ -311,7 +316,7 @@ class BagGP(ClusterClassifier):
         self.landmarks_ = landmarks.cpu().numpy()
         self.feature_map_ = data.kernel_map.T.cpu().numpy()
         self._keep(found.model)
-        self.vote_strength_ = found.vote_strength
+        self.vote_reliability_, self.vote_correlation_, self.vote_strength_ = found.belief
         self.candidate_noise_ = found.candidate_noise
         self.label_free_score_, self.label_free_error_ = found.label_free
         return _numpy(found.posterior)[np.argsort(order)]
@@ -425,11 +430,12 @@ class BagGP(ClusterClassifier):
     ) -> NDArray[np.floating[Any]]:
         """Posterior (m, q) of the labels of bags that were not trained on, given their candidate sets or votes."""
         columns = self._columns
-        strength = PRIOR_VOTE_STRENGTH if self.vote_strength_ is None else self.vote_strength_
-        log_prior = np.where(candidates, 0.0, -np.inf) if votes is None else vote_log_prior(votes, strength)
-        prior = np.exp(noisy_log_prior(log_prior[:, columns], self.candidate_noise_))
-        weighted = self._finite(self._predict_proba(bags))[:, columns] * prior
-        return self._of_all_classes(restrict_to_candidates(weighted, prior > 0))
+        belief = Belief(self.vote_reliability_, self.vote_correlation_, self.vote_strength_)
+        weights = None if votes is None else votes[:, columns]
+        log_prior = label_log_prior(candidates[:, columns], weights, belief, self.candidate_noise_)
+        proba = self._predict_proba(bags)[:, columns]
+        posterior = restrict_to_candidates(proba * np.exp(log_prior), log_prior > -np.inf)
+        return self._of_all_classes(np.asarray(posterior, dtype=np.float64))
 
     def label_order(self, bags: Any, posterior: NDArray[np.float64]) -> LabelOrder:
         """Order bags by what a person's answer would tell about the labels of all of them, see `mipl.labelling`.

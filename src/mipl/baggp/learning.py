@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mipl.bag_posterior import label_posterior, set_log_likelihood
-from mipl.baggp.candidate_noise import expected_noise, fit_candidate_noise, noisy_log_prior, trusted_sets
+from mipl.baggp.candidate_noise import expected_noise, fit_candidate_noise, trusted_sets
 from mipl.baggp.constants import PRIOR_SCALE, SIGNAL_VARIANCES
 from mipl.baggp.cross_fit import Fits, fits_of
 from mipl.baggp.likelihood import fit_bag_likelihoods
@@ -18,7 +18,7 @@ from mipl.baggp.low_rank import LowRank
 from mipl.baggp.model import BagModel
 from mipl.baggp.regression import BagRegressions, fit_bag_regressions
 from mipl.baggp.stacking import blend, default_stacking, fit_stacking, label_free
-from mipl.baggp.votes import fit_vote_strength, vote_log_prior
+from mipl.baggp.votes import Belief, are_votes, fit_belief, label_log_prior
 from mipl.baggp.weights import weighted_mean
 from mipl.progress import SILENT, Phases
 from mipl.supervision import Supervision
@@ -33,14 +33,14 @@ class Learned(NamedTuple):
     ----------
     model : BagModel
     posterior : (m, q), of the training bags' labels
-    vote_strength : float, None without votes
+    belief : Belief, how far votes and odds are believed
     candidate_noise : float, the share of candidate sets that lack their label, as given or as estimated
     label_free : mean and standard error of the label-free score of held-out bags, None without cross-fitting
     """
 
     model: BagModel
     posterior: Tensor
-    vote_strength: float | None
+    belief: Belief
     candidate_noise: float
     label_free: tuple[float | None, float | None] = (None, None)
 
@@ -74,26 +74,25 @@ def learn(
         Told what is being done.
     """
     fits, weight = fits_of(data, folds), data.blocks.weight
-    known = np.where(supervision.candidates, 0.0, -np.inf)
+    known, weights = supervision.candidates, supervision.weights
     noise = expected_noise() if isinstance(candidate_noise, str) else float(candidate_noise)
 
-    def regress() -> tuple[Tensor, BagRegressions]:
-        log_prior = torch.tensor(noisy_log_prior(known, noise), device=data.spectrum.device)
+    def regress(weights: NDArray[np.float64] | None, belief: Belief) -> tuple[Tensor, BagRegressions]:
+        log_prior = torch.tensor(label_log_prior(known, weights, belief, noise), device=data.spectrum.device)
         return log_prior, _best_regressions(fits, log_prior, background, progress)
 
-    log_prior, regressions = regress()
-    unseen = fits.held_out(regressions.log_evidence)
-    strength = None
-    if candidate_noise == "auto":
-        noise = fit_candidate_noise(unseen, supervision.candidates, weight)
-    if supervision.weights is not None:
-        strength = fit_vote_strength(unseen, supervision.weights, noise, weight)
-        known = vote_log_prior(supervision.weights, strength)
-    if strength is not None or candidate_noise == "auto":
-        log_prior, regressions = regress()
+    log_prior, regressions = regress(None, Belief())
+    unseen, belief = fits.held_out(regressions.log_evidence), Belief()
+    if candidate_noise == "auto":  # votes tell themselves how far they are right
+        doubted = known if weights is None else known | are_votes(weights)[:, None]
+        noise = fit_candidate_noise(unseen, doubted, weight)
+    if weights is not None:
+        belief = fit_belief(unseen, weights, noise, weight)
+    if belief != Belief() or candidate_noise == "auto":
+        log_prior, regressions = regress(weights, belief)
 
     prior = label_posterior(PRIOR_SCALE * regressions.log_evidence, log_prior[:, None])
-    sets = torch.tensor(supervision.candidates, device=log_prior.device)
+    sets = torch.tensor(known, device=log_prior.device)
     candidates = trusted_sets(log_prior, sets, prior)
     diagonals = torch.stack([gram if gram.ndim == 1 else gram.diagonal() for gram in fits.grams]).clamp(min=0)
     likelihoods = fit_bag_likelihoods(
@@ -101,14 +100,14 @@ def learn(
     )
     model = BagModel(regressions.experts[0], likelihoods.experts[0], default_stacking())
     if fits.fold is None:
-        return Learned(model, prior[:, 0], strength, noise)
+        return Learned(model, prior[:, 0], belief, noise)
     progress("stacking")
     held_out = fits.held_out(regressions.log_evidence), fits.held_out(likelihoods.log_evidence)
     model = model._replace(stacking=fit_stacking(*held_out, log_prior, weight))
     unseen = model.stacking.probabilities(*held_out)
     seen = fits.blocks.cat(BagModel.read, fits.blocks.features, model=model)
     posterior = blend(unseen, seen, log_prior, weight)
-    return Learned(model, posterior, strength, noise, label_free(unseen, log_prior, weight))
+    return Learned(model, posterior, belief, noise, label_free(unseen, log_prior, weight))
 
 
 def _best_regressions(fits: Fits, log_prior: Tensor, background: Tensor | None, progress: Phases) -> BagRegressions:

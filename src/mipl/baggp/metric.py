@@ -35,7 +35,7 @@ from torch import Tensor
 
 from mipl.bag_posterior import label_posterior, set_log_likelihood, spread
 from mipl.baggp.blocks import Blocks, Place, divide
-from mipl.baggp.candidate_noise import expected_noise, noisy_log_prior, trusted_sets
+from mipl.baggp.candidate_noise import expected_noise, trusted_sets
 from mipl.baggp.constants import (
     METRIC_BAGS,
     METRIC_DIMENSIONS,
@@ -47,7 +47,6 @@ from mipl.baggp.constants import (
     METRIC_SHARE,
     METRIC_STAGES,
     PRIOR_SCALE,
-    PRIOR_VOTE_STRENGTH,
     SIGNAL_VARIANCES,
 )
 from mipl.baggp.cross_fit import fits_of
@@ -56,7 +55,7 @@ from mipl.baggp.low_rank import LowRank, low_rank, rank_of
 from mipl.baggp.regression import fit_bag_regressions
 from mipl.baggp.sources import ready
 from mipl.baggp.stacking import fit_stacking
-from mipl.baggp.votes import vote_log_prior
+from mipl.baggp.votes import Belief, label_log_prior
 from mipl.baggp.weights import mean_and_error
 from mipl.gp.landmarks import kmeans_landmarks, median_distance
 from mipl.gp.nystrom import principal_map
@@ -117,7 +116,8 @@ def learn_metric(
     order, counted = data.blocks.bags, data.blocks.weight
     known = supervision[order]
     sets = torch.tensor(known.candidates, device=X.device)
-    log_prior = torch.tensor(_log_prior(known, candidate_noise), device=X.device)
+    noise = expected_noise() if isinstance(candidate_noise, str) else float(candidate_noise)
+    log_prior = torch.tensor(label_log_prior(known.candidates, known.weights, Belief(), noise), device=X.device)
 
     def likelihoods(data: LowRank, which: list[int]) -> BagLikelihoods:
         """Fits without some of the halves."""
@@ -152,14 +152,6 @@ def learn_metric(
         if mean < METRIC_GAIN:
             return None
     return shared if mean > 2 * error else None
-
-
-def _log_prior(known: Supervision, candidate_noise: float | str) -> NDArray[np.float64]:
-    """What is known of labels (m, q), with votes and noise as they are taken before anything is learnt."""
-    noise = expected_noise() if isinstance(candidate_noise, str) else float(candidate_noise)
-    if known.weights is not None:
-        return noisy_log_prior(vote_log_prior(known.weights, PRIOR_VOTE_STRENGTH), noise)
-    return noisy_log_prior(np.where(known.candidates, 0.0, -np.inf), noise)
 
 
 def _disagreement(M: Tensor) -> float:

@@ -19,6 +19,7 @@ from mipl.io.raw import Loaded, RawBags
 from mipl.io.tabular import from_table, metadata
 from mipl.scanning.layout import Layout
 from mipl.scanning.pieces import Piece
+from mipl.votes import SET_WEIGHT
 
 __all__ = ["Labels", "Recipe"]
 
@@ -99,7 +100,8 @@ class Recipe:
             raw.classes = labels.classes
         raw.background = labels.background
         if labels.weighted and raw.candidates is not None:
-            raw.candidates = [e if isinstance(e, dict) or not e else dict.fromkeys(e, 1.0) for e in raw.candidates]
+            entries = raw.candidates
+            raw.candidates = [e if isinstance(e, dict) or not e else dict.fromkeys(e, SET_WEIGHT) for e in entries]
         loaded = raw.load(self.layout.columns.missing, self.unlabelled)
         loaded.dataset.reading = self.reading
         return loaded

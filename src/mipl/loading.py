@@ -42,8 +42,6 @@ def load(
     table: str | Path | None = None,
     patch: int | None = None,
     size: int | None = None,
-    verify: bool = True,
-    max_bytes: int | None = None,
     **options: Any,
 ) -> MIPLDataset:
     """Load a data set by its name (``"digits"``, ``"mnist"``, ...), from files, or from a table in memory.
@@ -91,12 +89,6 @@ def load(
     size : int, default=None
         For a folder or column of images, height and width to which they are resized first; None leaves them as they
         are.
-    verify : bool, default=True
-        Whether checksums in files that mipl wrote are compared. False reads a file that was edited by hand, or what is
-        left of a damaged one.
-    max_bytes : int, default=None
-        The most bytes that one file may take in memory by what it declares (a compressed file of a megabyte can declare
-        any size); more is an error before it is read. None takes half of the machine's memory.
     **options
         For a name: ``r`` (false positive labels per bag, default 1), ``seed`` (default 0) and what else the data set's
         builder takes.
@@ -121,8 +113,6 @@ def load(
         decimal=decimal,
         missing=missing,
         candidates_sep=candidates_sep,
-        verify=verify,
-        max_bytes=max_bytes,
     )
     images = {"table": None if table is None else Path(table), "patch": patch, "size": size}
     return load_with_ids(source, columns, unlabelled, images, background=background, **options).dataset

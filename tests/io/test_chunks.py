@@ -126,16 +126,13 @@ def _zstd(text: bytes) -> bytes:
     ("compression", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress), (".zst", _zstd)]
 )
 def test_compressed_text_comes_in_chunks(tmp_path: Path, suffix: str, compression: str, pack):
-    ds = mipl.load("digits")[:12]  # images: a first line of mipl's with a checksum
+    ds = mipl.load("digits")[:12]  # images: a first line of mipl's
     text = ds.save(tmp_path / f"x{suffix}").read_bytes()
     path = tmp_path / f"x{suffix}{compression}"
     path.write_bytes(pack(text))
     parts = [part.dataset for part in read_chunks([path], unlabelled=ds.classes, instances=3)]
     assert len(parts) > 3
     assert mipl.Bags.concatenate([part.bags for part in parts]) == ds.bags
-    path.write_bytes(pack(text[:-200] + text[-200:].replace(b"0", b"1", 1)))
-    with pytest.raises(DataError, match="was changed after mipl wrote it"):
-        list(read_chunks([path], unlabelled=ds.classes, instances=3))
     path.write_bytes(pack(text)[:-20])
     with pytest.raises(DataError, match=r"x\.(csv|jsonl)\."):
         list(read_chunks([path], unlabelled=ds.classes, instances=3))

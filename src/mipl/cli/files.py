@@ -70,12 +70,6 @@ _OPTIONS: dict[str, Any] = {
     "candidates_sep": _option(
         str | None, "--candidates-sep", "Separator of the labels in a candidates cell. Default: '|'."
     ),
-    "verify": _option(
-        bool, "--verify/--no-verify", "Compare the checksums in files that mipl wrote; not for a file edited by hand."
-    ),
-    "max_bytes": _option(
-        int | None, "--max-bytes", "Most bytes that a file may take in memory. Default: half of the machine's memory."
-    ),
     "table": _option(
         Path | None,
         "--table",
@@ -87,7 +81,6 @@ _OPTIONS: dict[str, Any] = {
     ),
     "size": _option(int | None, "--size", "Side to which images are resized first. Default: as they are.", _IMAGES),
 }
-_DEFAULTS = {**dict.fromkeys(_OPTIONS), "verify": True}
 _IMAGE_OPTIONS = ("table", "patch", "size")
 
 
@@ -120,12 +113,11 @@ class Reading:
         said: dict[str, Any] = {k: v or None for k, v in self.options.items() if k not in _IMAGE_OPTIONS}
         if self.options["candidates_sep"] is None:
             del said["candidates_sep"]
-        return Columns(**{**said, "verify": self.options["verify"]}, **self.of_model)
+        return Columns(**said, **self.of_model)
 
     def given(self) -> dict[str, Any]:
         """The options that were given, as `mipl.load` and `mipl.check` take them."""
-        asked = {name: value for name, value in self.options.items() if value or value is False}
-        return {name: value for name, value in asked.items() if value != _DEFAULTS[name]}
+        return {name: value for name, value in self.options.items() if value}
 
     def refuse_overwriting(
         self, files: Sequence[str], outputs: Sequence[str | Path | None], *others: Path | None
@@ -178,7 +170,7 @@ def reads_files(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of files; it gets them as the argument `reading`, a `Reading`."""
     own = inspect.signature(command, eval_str=True)
     added = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_DEFAULTS[name], annotation=kind)
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
         for name, kind in _OPTIONS.items()
     ]
     kept = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own.parameters.values() if p.name != "reading"]

@@ -111,7 +111,7 @@ def _is_scanned(file: Path) -> bool:
     suffix, compression = file_format(file)
     if suffix not in SCANNED or compression or not file.is_file():
         return False
-    with ScanFile.find(file, (), verify=False).open() as rows:
+    with ScanFile.find(file, ()).open() as rows:
         return not has_images(rows.schema)  # images are many times larger than in the file, and may be cut
 
 
@@ -119,7 +119,7 @@ def _scanned(
     files: list[Path], columns: Columns, unlabelled: Sequence[Any] | None, instances: int | None
 ) -> Iterator[Loaded]:
     """Chunks of files with columns, as one scan."""
-    source = Source(list_files(files, columns.verify), columns, None)
+    source = Source(list_files(files), columns, None)
     layout = source.layout
     build_index(source, Selection())  # a bag that comes again is found before anything is computed
     recipe = Recipe(layout, unlabelled=None if unlabelled is None else list(unlabelled))
@@ -141,7 +141,7 @@ def _chunks(
         for i, part in enumerate(parts):
             yield part._replace(remarks=(*part.remarks, *text.remarks)) if i == 0 else part
     elif suffix in _LINES and file.is_file():
-        tables, extra = open_lines(file, instances or _lines_of(file), _CHUNK_BYTES // _JSON_FACTOR, columns.verify)
+        tables, extra = open_lines(file, instances or _lines_of(file), _CHUNK_BYTES // _JSON_FACTOR)
         yield from _loaded(file, tables, columns, unlabelled, extra)
     else:
         found = read_raw(file, columns, **images)

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipl.errors import DataError, ParameterError
-from mipl.io.limits import check_max_bytes
 
 __all__ = [
     "KNOWN_COLUMNS",
@@ -85,10 +84,6 @@ class Columns:
     model_features : sequence of str, default=None
         The features that a model was fitted with: where `features` does not say otherwise these columns are taken, in
         this order, and all others left out.
-    verify : bool, default=True
-        Whether checksums that mipl wrote into a file are compared.
-    max_bytes : int, default=None
-        The most bytes that a file may take in memory by what it declares; None takes half of the machine's memory.
     patch : int, default=None
         Height and width in pixels of the patches that a column of images is cut into, where each is a bag; None for 32.
     size : int, default=None
@@ -110,14 +105,11 @@ class Columns:
     candidates_sep: str = "|"
     # Not what a user says of columns, so these do not count where options for columns are refused.
     model_features: Sequence[str] | None = field(default=None, compare=False)
-    verify: bool = field(default=True, compare=False)
-    max_bytes: int | None = field(default=None, compare=False)
     patch: int | None = field(default=None, compare=False)
     size: int | None = field(default=None, compare=False)
     remembered: Sequence[str] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
-        check_max_bytes(self.max_bytes)
         if isinstance(self.missing, Mapping):
             for name, mean in self.missing.items():
                 if not isinstance(mean, Real) or not math.isfinite(mean):

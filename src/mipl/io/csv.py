@@ -7,7 +7,7 @@ are features, and their names are the feature names; only ``f0, f1, ...`` stand 
 bag may lie anywhere; candidates, label and group must agree in all of them or be empty. What the columns would lose (a
 class that is nobody's candidate, an order of classes other than sorted, the background class, ids that only look like
 numbers, the shape of an instance, features that are called ``f0, f1, ...`` or look like something else) stands in a
-first line ``# mipl {json}``, written only where it is needed; it also has the checksum of all that follows.
+first line ``# mipl {json}``, written only where it is needed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +35,6 @@ from mipl.io.compression import open_decompressed
 from mipl.io.labels import as_numbers
 from mipl.io.numbers import MISSING, reads_as_number
 from mipl.io.raw import RawBags
-from mipl.io.seals import check_rest, crc32_of
 from mipl.io.tabular import from_table
 from mipl.io.text_layout import (
     BLOCK_BYTES,
@@ -84,14 +83,9 @@ def write(dataset: MIPLDataset, path: Path) -> None:
         columns[name] = np.ascontiguousarray(values)
     extra = _what_columns_lose(dataset)
     with path.open("wb") as file:
-        if not extra:
-            pyarrow.csv.write_csv(pa.table(columns), file)
-            return
-        rows = io.BytesIO()
-        pyarrow.csv.write_csv(pa.table(columns), rows)
-        content = rows.getbuffer()
-        file.write(f"{MARK}{json.dumps({**extra, 'crc32': crc32_of(content, extra)})}\n".encode())
-        file.write(content)
+        if extra:
+            file.write(f"{MARK}{json.dumps(extra)}\n".encode())
+        pyarrow.csv.write_csv(pa.table(columns), file)
 
 
 def _what_columns_lose(dataset: MIPLDataset) -> dict[str, Any]:
@@ -129,11 +123,7 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
         What the user says about the columns.
     """
     text, remarks = as_utf8(data, where)
-    if remarks and columns.verify and text.startswith(MARK.encode()):
-        raise DataError(f"{where} was changed after mipl wrote it: it is not UTF-8 any more; save it as UTF-8")
     head = read_head(text, where, columns)
-    if head.extra and columns.verify:
-        _check_rows(io.BytesIO(text), head.extra, where)
     decimal, kinds = _kinds(where, head, columns)
     try:
         table, skipped = _read_table(text, head, decimal, kinds)
@@ -199,9 +189,6 @@ def open_text(path: Path, columns: Columns, rows: int) -> OpenText:
     else:
         text = start.decode(encoding, errors="replace").encode()
     head = read_head(text, where, columns)
-    if head.extra and columns.verify:
-        with open_decompressed(path) as file:
-            _check_rows(file, head.extra, where)
     decimal, kinds = _kinds(where, head, columns)
     quoted = b'"' in text
     row_bytes = max(1, len(start) // max(1, start.count(b"\n")))
@@ -242,12 +229,6 @@ def read_rows(data: bytes, where: str, columns: Columns) -> tuple[list[str], lis
     lines = io.StringIO("".join(text.decode().splitlines(keepends=True)[head.skip :]), newline="")
     rows = csv.reader(lines, delimiter=head.sep)
     return head.names, [dict(zip(head.names, map(str.strip, row), strict=False)) for row in rows if row]
-
-
-def _check_rows(file: BinaryIO, extra: dict[str, Any], where: str) -> None:
-    """Compare the rows with the checksum in the line above them."""
-    file.readline()
-    check_rest(file, extra, where)
 
 
 def _would_be_left_out(dataset: MIPLDataset) -> bool:

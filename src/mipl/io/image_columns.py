@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from mipl.errors import DataError
 from mipl.io.columns import Columns
-from mipl.io.limits import Allowance
 from mipl.io.lists import edges, is_list, whole
 from mipl.io.pixels import coloured, open_image, patches, pixels_of
 
@@ -70,8 +69,7 @@ def with_pixels(table: pa.Table, where: str, columns: Columns, bag: str | None, 
     name, column = names[0], whole(table, names[0])
     in_lists = is_list(column.type)
     images = column.flatten() if in_lists else column
-    allowance = Allowance(where, columns.max_bytes)
-    opened = [_opened(each, where, i, columns.size, allowance) for i, each in enumerate(images.to_pylist())]
+    opened = [_opened(each, where, i, columns.size) for i, each in enumerate(images.to_pylist())]
     colour = any(pixels.ndim == 3 for pixels in opened)
     opened = [coloured(pixels) if colour else pixels for pixels in opened]
     own_bags = bag is None or len(whole(table, bag).unique()) == table.num_rows
@@ -105,7 +103,7 @@ def _is_image_list(kind: pa.DataType) -> bool:
     return is_list(kind) and _is_image(kind.value_type)
 
 
-def _opened(image: Any, where: str, number: int, size: int | None, allowance: Allowance) -> NDArray[np.float32]:
+def _opened(image: Any, where: str, number: int, size: int | None) -> NDArray[np.float32]:
     """An image of a record: its bytes, else the file that it names."""
     place = f"{where}: image {number}"
     if image is None or (image["bytes"] is None and not image["path"]):
@@ -118,9 +116,7 @@ def _opened(image: Any, where: str, number: int, size: int | None, allowance: Al
             raise DataError(
                 f"{place} is the file {image['path']!r}, which is not here; write the images into the table"
             )
-    pixels = open_image(source, place, size)
-    allowance.take(pixels.nbytes)
-    return pixels
+    return open_image(source, place, size)
 
 
 def _as_lists(pixels: NDArray[np.float32]) -> pa.Array:

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mipl.bag_ids import as_bag_ids
 from mipl.bag_lists import channels_last
 from mipl.errors import DataError
 
-__all__ = ["arrow_ids", "depth", "edges", "growth", "is_list", "is_number_type", "vectors", "whole"]
+__all__ = ["arrow_ids", "depth", "edges", "is_list", "is_number_type", "vectors", "whole"]
 
 
 def whole(table: pa.Table, column: str) -> pa.Array:
@@ -25,35 +24,6 @@ def whole(table: pa.Table, column: str) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-
-
-def growth(column: pa.Array | pa.ChunkedArray) -> int:
-    """The bytes that a column takes more when the values of its dictionaries are written out.
-
-    A dictionary of one text of a megabyte and a thousand references to it is a gigabyte.
-    """
-    if isinstance(column, pa.ChunkedArray):
-        return sum(growth(chunk) for chunk in column.chunks)
-    kind = column.type
-    if isinstance(column, pa.ExtensionArray):
-        return growth(column.storage)
-    if pa.types.is_dictionary(kind):
-        return pc.sum(_sizes(column.dictionary).take(column.indices)).as_py() or 0
-    if pa.types.is_map(kind):
-        return growth(column.keys) + growth(column.items)
-    if is_list(kind):
-        return growth(column.flatten())
-    return sum(map(growth, column.flatten())) if pa.types.is_struct(kind) else 0
-
-
-def _sizes(values: pa.Array) -> pa.Array:
-    """The bytes of each value of a dictionary."""
-    kind = values.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
-        return pc.binary_length(values).cast(pa.int64())
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return pc.multiply(pc.list_value_length(values).cast(pa.int64()), 8)
-    return pa.array(np.full(len(values), 8))
 
 
 def arrow_ids(where: str, column: pa.Array) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 ``data`` is a cell matrix with one row per bag: instances (n_i, d), candidate labels, true label; labels count from 1.
 Some files have a fourth column; where it holds one integer per instance it is read as instance labels (q + 1 for
 negative, 0 for unknown), otherwise it is left alone. Splits are files of their own with ``trainIndex`` and
-``testIndex``. Files are read by `mipl.io.matlab`, not by SciPy, which damaged files can crash.
+``testIndex``.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.io import savemat
+from scipy.io import loadmat, savemat
+from scipy.sparse import issparse
 
 from mipl.bags import Bags
 from mipl.candidates import label_names
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.border import border
-from mipl.io.limits import Allowance
-from mipl.io.matlab import read_variables
 from mipl.io.metadata import read_metadata
 from mipl.io.published import provenance
 
@@ -59,19 +58,12 @@ def write(dataset: MIPLDataset, path: Path) -> None:
     savemat(path, {"data": cells, "mipl": json.dumps(extra)}, appendmat=False, do_compression=True)
 
 
-def read(path: Path, max_bytes: int | None = None) -> MIPLDataset:
+def read(path: Path) -> MIPLDataset:
     """Read a data set from the published cell layout.
 
     The description of a file that mipl did not write says whether it is one of the authors' (`mipl.io.published`).
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    max_bytes : int, default=None
-        The most bytes that its matrices may take; None takes half of the machine's memory.
     """
-    content = _load(path, max_bytes)
+    content = _load(path)
     if "data" not in content:
         names = [n for n in content if not n.startswith("__")]
         hint = "; it is a split, use it with a data set" if "trainIndex" in content else ""
@@ -95,7 +87,6 @@ def read(path: Path, max_bytes: int | None = None) -> MIPLDataset:
     extra = _extra(path, content)
     named = extra.get("classes")
     q = len(named) if named is not None else int(max(row.max() for row in candidates + labels if len(row)))
-    Allowance(str(path), max_bytes).take(len(bags) * q)
     mask = np.zeros((len(bags), q), dtype=bool)
     for i, (row, label) in enumerate(zip(candidates, labels, strict=True)):
         if len(label) and label[0] > q:
@@ -153,21 +144,26 @@ def read_split(path: str | Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return parts[0], parts[1]
 
 
-def _load(path: Path, max_bytes: int | None = None) -> dict[str, Any]:
+def _load(path: Path) -> dict[str, Any]:
     with border(str(path), "a MATLAB file"):
-        return read_variables(path.read_bytes(), str(path), Allowance(str(path), max_bytes))
+        try:
+            content: dict[str, Any] = loadmat(path, appendmat=False)
+        except NotImplementedError as error:
+            raise DataError(f"{path} is a MATLAB 7.3 (HDF5) file; save it again in MATLAB with -v7") from error
+    return content
 
 
 def _extra(path: Path, content: dict[str, Any]) -> dict[str, Any]:
     if "mipl" not in content:
         return {}
-    if not isinstance(content["mipl"], str):
+    text = content["mipl"]
+    if text.dtype.kind != "U" or text.size != 1:
         raise DataError(f"{path}: the variable 'mipl' is not the text that mipl writes")
-    return read_metadata(content["mipl"], str(path))
+    return read_metadata(text.item(), str(path))
 
 
 def _matrix(path: Path, i: int, cell: Any) -> NDArray[Any]:
-    array = np.asarray(cell)
+    array = np.asarray(cell.toarray() if issparse(cell) else cell)
     if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "fiub":
         raise DataError(
             f"{path}: bag {i} has instances of type {array.dtype} and shape {array.shape}; expected (n_i, d)"
@@ -176,7 +172,7 @@ def _matrix(path: Path, i: int, cell: Any) -> NDArray[Any]:
 
 
 def _whole_numbers(path: Path, i: int, cell: Any, what: str) -> NDArray[np.int64]:
-    array = np.asarray(cell).reshape(-1)
+    array = np.asarray(cell.toarray() if issparse(cell) else cell).reshape(-1)
     if array.dtype.kind not in "fiub" or not np.isfinite(array).all() or (np.abs(array) > 2**53).any():
         raise DataError(f"{path}: bag {i}: the {what} are not whole numbers")
     whole = array.astype(np.int64)

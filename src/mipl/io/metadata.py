@@ -104,5 +104,4 @@ _KEYS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "groups": ("a list of integers", _or_null(lambda value: isinstance(value, list) and all(map(_whole, value)))),
     "name": ("a text", _or_null(_text)),
     "description": ("a text", _text),
-    "crc32": ("eight hexadecimal digits", lambda value: isinstance(value, str) and len(value) == 8),
 }

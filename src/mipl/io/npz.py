@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import os
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +13,9 @@ from mipl.candidates import label_names
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.border import border
-from mipl.io.limits import Allowance
 
 __all__ = ["read", "write"]
 
-_END = 22  #: bytes of the record that ends a zip file without a comment
 _REQUIRED = ("instances", "offsets", "candidates")
 #: name, kinds of numbers or text, dimensions
 _KINDS = (
@@ -70,22 +65,10 @@ def write(dataset: MIPLDataset, path: Path) -> None:
         np.savez(file, allow_pickle=False, **arrays)
 
 
-def read(path: Path, max_bytes: int | None = None) -> MIPLDataset:
-    """Read a data set.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    max_bytes : int, default=None
-        The most bytes that its arrays may take; None takes half of the machine's memory.
-    """
-    with border(str(path), "an .npz file of plain arrays"):
-        allowance = Allowance(str(path), max_bytes)
-        with zipfile.ZipFile(path) as file:
-            members = {member.filename.removesuffix(".npy"): member for member in file.infolist()}
-            _check_count(path, len(members))
-            arrays = {name: _array(file, member, allowance) for name, member in members.items()}
+def read(path: Path) -> MIPLDataset:
+    """Read a data set."""
+    with border(str(path), "an .npz file of plain arrays"), np.load(path, allow_pickle=False) as file:
+        arrays = {name: np.asarray(file[name]) for name in file.files}
     for name in _REQUIRED:
         if name not in arrays:
             raise DataError(f"{path} has no array {name!r}; it has {sorted(arrays)}")
@@ -93,37 +76,6 @@ def read(path: Path, max_bytes: int | None = None) -> MIPLDataset:
         return _dataset(arrays, path.stem)
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
-
-
-def _check_count(path: Path, found: int) -> None:
-    """A changed length in the directory of a zip file hides the entries after it, which `zipfile` does not notice."""
-    with path.open("rb") as file:
-        file.seek(-_END, os.SEEK_END)
-        end = file.read()
-    declared = int.from_bytes(end[10:12], "little")
-    if end.startswith(b"PK\5\6") and declared not in (found, 0xFFFF):
-        raise ValueError(f"{found} arrays are found where the directory counts {declared}")
-
-
-def _array(file: zipfile.ZipFile, member: zipfile.ZipInfo, allowance: Allowance) -> NDArray[Any]:
-    """One array; its shape is compared with the bytes that the zip file has of it before it is made."""
-    with file.open(member) as opened:
-        version = np.lib.format.read_magic(opened)
-        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        if version not in readers:
-            raise ValueError(f"{member.filename} has the format {version}")
-        shape, fortran, dtype = readers[version](opened)
-        if dtype.hasobject:
-            raise ValueError(f"{member.filename} holds Python objects")
-        size = dtype.itemsize * math.prod(shape)
-        if min(shape, default=0) < 0 or size != member.file_size - opened.tell():
-            raise ValueError(f"{member.filename} declares {dtype} {shape}, but has {member.file_size} bytes")
-        allowance.take(size)
-        content = opened.read(size + 1)  # one byte more: the end of the member is where its checksum is compared
-        if len(content) != size:
-            raise ValueError(f"{member.filename} has {len(content)} bytes for {dtype} {shape}")
-    values = np.frombuffer(content, dtype) if size else np.empty(math.prod(shape), dtype)
-    return values.reshape(shape, order="F" if fortran else "C")
 
 
 def _dataset(arrays: dict[str, Any], stem: str) -> MIPLDataset:

@@ -65,7 +65,7 @@ def _rows(path: Path, suffix: str, columns: Columns) -> tuple[list[str], list[di
     if suffix in (".csv", ".tsv", ".txt"):
         return read_rows(path.read_bytes(), str(path), columns)
     if suffix == ".xlsx":
-        table = read_sheet(path.read_bytes(), str(path), columns.max_bytes).table
+        table = read_sheet(path.read_bytes(), str(path)).table
     elif suffix in (".parquet", ".pq"):
         with border(str(path), "a Parquet file"):
             table = open_parquet(path).read()

@@ -18,7 +18,6 @@ from mipl.io.columns import Columns
 from mipl.io.compression import COMPRESSED, decompressed, file_format
 from mipl.io.images import IMAGE_SUFFIXES, SIDE_TABLES, is_image_folder
 from mipl.io.joining import join
-from mipl.io.limits import Allowance, read_limited
 from mipl.io.raw import Loaded, RawBags
 from mipl.io.side_table import attach, read_side_table
 from mipl.visible_text import is_text
@@ -38,7 +37,7 @@ TABLES = {
     ".ndjson": "mipl.io.jsonl",
     ".xlsx": "mipl.io.excel",
 }
-#: suffix -> module with ``read(path, max_bytes) -> MIPLDataset``
+#: suffix -> module with ``read(path) -> MIPLDataset``
 ARRAYS = {".npz": "mipl.io.npz", ".mat": "mipl.io.mat"}
 READERS = {**TABLES, **ARRAYS}
 #: Formats that may have a column of images.
@@ -166,12 +165,12 @@ def _read_raw(path: Path, columns: Columns, images: dict[str, Any]) -> RawBags |
     if suffix in ARRAYS:
         if columns.said():
             raise DataError(f"{path} has arrays and no columns; options for columns do not apply to {suffix} files")
-        dataset: RawBags | MIPLDataset = import_module(ARRAYS[suffix]).read(path, columns.max_bytes)
+        dataset: RawBags | MIPLDataset = import_module(ARRAYS[suffix]).read(path)
         return dataset
     reader = import_module(TABLES[suffix])
     if suffix in (".parquet", ".pq") and not compression and is_text(str(path)):  # Arrow opens no other
         return _described(reader.read(path, str(path), columns), path)
-    data = _decompressed(path.read_bytes(), compression, str(path), columns)
+    data = _decompressed(path.read_bytes(), compression, str(path))
     return _described(reader.read(data, str(path), columns), path)
 
 
@@ -191,7 +190,7 @@ def _read_bytes(data: bytes, where: str, columns: Columns) -> RawBags:
         raise DataError(f"{where} is empty")
     for compression, mark in COMPRESSED.items():
         if data.startswith(mark):
-            data = _decompressed(data, compression, where, columns)
+            data = _decompressed(data, compression, where)
     marks = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\xff\xff\xff\xff": ".feather", b"PK\x03\x04": ".xlsx"}
     suffix = next((s for mark, s in marks.items() if data.startswith(mark)), "")
     suffix = suffix or (".jsonl" if data.lstrip()[:1] == b"{" else ".csv")
@@ -199,8 +198,8 @@ def _read_bytes(data: bytes, where: str, columns: Columns) -> RawBags:
     return raw
 
 
-def _decompressed(data: bytes, compression: str, where: str, columns: Columns) -> bytes:
+def _decompressed(data: bytes, compression: str, where: str) -> bytes:
     if not compression:
         return data
     with border(where, f"compressed as {compression}"), decompressed(io.BytesIO(data), compression) as stream:
-        return read_limited(stream, Allowance(where, columns.max_bytes))
+        return stream.read()

@@ -16,8 +16,7 @@ from mipl.io.border import border
 from mipl.io.columns import Columns, by_reason, find_roles, pick, unknown_to_model
 from mipl.io.guessing import likely_columns
 from mipl.io.image_columns import with_pixels
-from mipl.io.limits import Allowance
-from mipl.io.lists import depth, growth, is_list, whole
+from mipl.io.lists import depth, is_list, whole
 from mipl.io.long import from_long
 from mipl.io.metadata import read_metadata
 from mipl.io.nested import from_nested
@@ -71,7 +70,6 @@ def _from_table(
     text: bool,
     decimal: str,
 ) -> RawBags:
-    Allowance(where, columns.max_bytes).take(sum(map(growth, table.columns)))
     columns = columns.in_file(table.column_names)
     for name, count in Counter(table.column_names).items():
         if count > 1:

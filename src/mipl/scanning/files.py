@@ -18,7 +18,6 @@ import pyarrow.fs
 from mipl.errors import DataError
 from mipl.io.border import border
 from mipl.io.compression import file_format
-from mipl.io.seals import check_seal
 from mipl.io.sources import expand
 from mipl.scanning.rows import ArrowRows, ParquetRows, Rows
 from mipl.visible_text import is_text
@@ -26,8 +25,6 @@ from mipl.visible_text import is_text
 __all__ = ["SUFFIXES", "ScanFile", "list_files"]
 
 SUFFIXES = (".parquet", ".pq", ".feather", ".arrow")
-#: Feather files, as they were, whose checksum this process has compared. Their parts have none of their own.
-_COMPARED: set[tuple[str, bytes]] = set()
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -43,18 +40,14 @@ class ScanFile:
         A digest of its size and time of change.
     partition : tuple of (str, value), default=()
         The columns that stand in the names of its folders, ``year=2024``.
-    verify : bool, default=True
-        Whether checksums are compared: of pages when they are read, of the footer that mipl wrote when it is opened; of
-        a whole Feather file when a process first opens it.
     """
 
     path: str
     state: bytes
     partition: tuple[tuple[str, Any], ...] = ()
-    verify: bool = True
 
     @classmethod
-    def find(cls, path: str | Path, partition: tuple[tuple[str, Any], ...] | None, verify: bool) -> ScanFile:
+    def find(cls, path: str | Path, partition: tuple[tuple[str, Any], ...] | None = None) -> ScanFile:
         """The file as it is now; partitions None reads the names of its folders."""
         if file_format(Path(path)) not in [(suffix, "") for suffix in SUFFIXES]:
             raise DataError(
@@ -64,7 +57,7 @@ class ScanFile:
             )
         if not is_text(str(path)):
             raise DataError(f"{path}: the name of a file or folder of a scan must be UTF-8; rename it")
-        return cls(str(path), _state(path), _hive(Path(path)) if partition is None else partition, verify)
+        return cls(str(path), _state(path), _hive(Path(path)) if partition is None else partition)
 
     @contextmanager
     def open(self) -> Iterator[Rows]:
@@ -72,36 +65,26 @@ class ScanFile:
         if _state(self.path) != self.state:
             raise DataError(f"{self.path} has changed since the scan was made; make the scan again: mipl.scan(...)")
         kind = "Parquet" if Path(self.path).suffix.lower() in (".parquet", ".pq") else "Feather"
-        with border(self.path, f"a {kind} file"):
-            if self.verify:
-                known = kind == "Parquet" or (self.path, self.state) in _COMPARED
-                with open(self.path, "rb") as file:
-                    check_seal(file, self.path, footer_only=known)
-                if not known:
-                    _COMPARED.add((self.path, self.state))
-            if kind == "Parquet":
-                opened: Rows = ParquetRows(self.path, self.partition, self.verify)
-            else:
-                opened = ArrowRows(self.path, self.partition)
-            with opened as rows:
-                yield rows
+        reader = ParquetRows if kind == "Parquet" else ArrowRows
+        with border(self.path, f"a {kind} file"), reader(self.path, self.partition) as rows:
+            yield rows
 
 
-def list_files(sources: Any, verify: bool = True) -> tuple[ScanFile, ...]:
+def list_files(sources: Any) -> tuple[ScanFile, ...]:
     """The files that a path, a folder, a pattern, a list of these or a `pyarrow.dataset.Dataset` stands for, in order.
 
-    Files of a folder or a pattern are sorted by name; `verify` is theirs.
+    Files of a folder or a pattern are sorted by name.
     """
     if isinstance(sources, pa.dataset.Dataset):
-        return _dataset_files(sources, verify)
+        return _dataset_files(sources)
     given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     files = expand([Path(each) if isinstance(each, os.PathLike) else each for each in given])
     if not files:
         raise DataError("no files to scan")
-    return tuple(ScanFile.find(file, None, verify) for file in files)
+    return tuple(ScanFile.find(file) for file in files)
 
 
-def _dataset_files(dataset: pa.dataset.Dataset, verify: bool) -> tuple[ScanFile, ...]:
+def _dataset_files(dataset: pa.dataset.Dataset) -> tuple[ScanFile, ...]:
     if not isinstance(dataset, pa.dataset.FileSystemDataset):
         raise DataError(f"a scan takes a pyarrow.dataset of files, not a {type(dataset).__name__}")
     system = dataset.filesystem
@@ -110,7 +93,7 @@ def _dataset_files(dataset: pa.dataset.Dataset, verify: bool) -> tuple[ScanFile,
     if getattr(dataset, "_scan_options", None):
         raise DataError("the pyarrow.dataset has a filter; scan it without, and filter the scan: scan.filter(...)")
     files = [
-        ScanFile.find(each.path, tuple(pa.dataset.get_partition_keys(each.partition_expression).items()), verify)
+        ScanFile.find(each.path, tuple(pa.dataset.get_partition_keys(each.partition_expression).items()))
         for each in dataset.get_fragments()
     ]
     if not files:

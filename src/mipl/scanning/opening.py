@@ -26,13 +26,12 @@ def scan(
     missing: str | Mapping[str, float] | None = None,
     candidates_sep: str = "|",
     unlabelled: Sequence[Any] | None = None,
-    verify: bool = True,
 ) -> Scan:
     """Scan Parquet, Feather or Arrow files that may be larger than memory.
 
-    Only footers and the first rows are read at once; a Feather file also once as a whole, for its checksum. Two things
-    need a pass over some columns, each when it is first asked for: the bag ids (their column), and the classes where
-    not every file was written by mipl (the candidates). Features are read chunk by chunk only.
+    Only footers and the first rows are read at once. Two things need a pass over some columns, each when it is first
+    asked for: the bag ids (their column), and the classes where not every file was written by mipl (the candidates).
+    Features are read chunk by chunk only.
 
     A row is a bag (lists of instances in one column, as `MIPLDataset.save` writes), or a row is an instance; then the
     rows of a bag lie one after the other, and may go on in the next row group or file.
@@ -55,9 +54,6 @@ def scan(
         means that a model remembers (`reading_`); None refuses missing values.
     unlabelled : sequence of labels, default=None
         The classes that a bag without candidates may have; None refuses such bags, where candidates are asked for.
-    verify : bool, default=True
-        Whether checksums are compared, where files have them: of the pages of Parquet that are read, and of the footers
-        and Feather files that mipl wrote. `mipl.load` compares those of whole files.
 
     Returns
     -------
@@ -85,8 +81,7 @@ def scan(
         instance_id=instance_id,
         missing=missing,
         candidates_sep=candidates_sep,
-        verify=verify,
     )
-    source = Source(list_files(paths, verify), columns, None if unlabelled is None else list(unlabelled))
+    source = Source(list_files(paths), columns, None if unlabelled is None else list(unlabelled))
     source.layout  # noqa: B018 - what is wrong with the columns is said at once
     return Scan(source, Selection())

@@ -14,7 +14,6 @@ import pyarrow.fs
 
 from mipl.io.lists import depth, edges, whole
 from mipl.io.parquet import open_parquet
-from mipl.io.parquet_footer import Chunk, column_chunks
 from mipl.io.tabular import metadata
 
 __all__ = ["ArrowRows", "ParquetRows", "Rows"]
@@ -108,7 +107,6 @@ class Rows:
 
     def _table(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.Table:
         table = pa.Table.from_batches([batch])
-        table.validate(full=True)  # offsets of lists that point outside would read other memory
         for name, value in self.partition:
             if name in columns and name not in self.schema.names:
                 table = table.append_column(name, pa.array([value] * batch.num_rows))
@@ -118,9 +116,9 @@ class Rows:
 class ParquetRows(Rows):
     """The rows of a Parquet file."""
 
-    def __init__(self, path: str, partition: tuple[tuple[str, Any], ...], verify: bool = True) -> None:
+    def __init__(self, path: str, partition: tuple[tuple[str, Any], ...]) -> None:
         super().__init__(path, partition)
-        self._file = open_parquet(path, verify, _BUFFER_BYTES)
+        self._file = open_parquet(path, _BUFFER_BYTES)
         self.schema = self._file.schema_arrow
         found = self._file.metadata
         self.groups = [found.row_group(g).num_rows for g in range(found.num_row_groups)]
@@ -130,20 +128,15 @@ class ParquetRows(Rows):
 
     def instances_of(self, column: str, n_features: int) -> list[int]:
         """From the footer alone: the values of the column over those of one instance."""
-        leaves = [[chunk for chunk in group if chunk.path.startswith(f"{column}.")] for group in self._chunks]
-        values = [group[0].num_values for group in leaves]
         # Records have a leaf for each feature, lists of numbers one for all.
         per_instance = 1 if pa.types.is_struct(self.schema.field(column).type.value_type) else n_features
-        return [count // per_instance for count in values]
-
-    @cached_property
-    def _chunks(self) -> list[list[Chunk]]:
-        with open(self.path, "rb") as file:
-            return column_chunks(file, self._file.schema)
+        paths = [self._file.schema.column(j).path for j in range(len(self._file.schema))]
+        leaf = next(j for j, path in enumerate(paths) if path.startswith(f"{column}."))
+        found = self._file.metadata
+        return [found.row_group(g).column(leaf).num_values // per_instance for g in range(found.num_row_groups)]
 
     def may_hold(self, condition: pc.Expression) -> set[int]:
         """From the statistics of the row groups and the names of the folders."""
-        _ = self._chunks  # refuses a damaged footer, which would end the program below
         fixed = [pc.field(name) == pa.scalar(value) for name, value in self.partition if value is not None]
         known = pc.scalar(True)
         for each in fixed:
@@ -212,4 +205,5 @@ class ArrowRows(Rows):
                 self._stream = enumerate(self._record_batches(columns))
             batch = next(batch for i, batch in self._stream if i == group)
             self._next = (columns, group + 1)
+        batch.validate(full=True)  # offsets of lists that point outside would read other memory
         return (batch.slice(i, rows) for i in range(0, batch.num_rows, rows))

@@ -113,7 +113,7 @@ class Source:
 def _unpacked(paths: bytes, states: bytes, partitions: Any, columns: Columns, unlabelled: list[Any] | None) -> Source:
     names = zlib.decompress(paths).decode().split("\0")
     files = [
-        ScanFile(name, states[4 * i : 4 * i + 4], () if partitions is None else partitions[i], columns.verify)
+        ScanFile(name, states[4 * i : 4 * i + 4], () if partitions is None else partitions[i])
         for i, name in enumerate(names)
     ]
     return Source(tuple(files), columns, unlabelled)

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.io import loadmat, savemat
-from scipy.sparse import issparse
 
 from mipl.bags import Bags
 from mipl.candidates import label_names
@@ -162,8 +161,12 @@ def _extra(path: Path, content: dict[str, Any]) -> dict[str, Any]:
     return read_metadata(text.item(), str(path))
 
 
+def _dense(cell: Any) -> NDArray[Any]:
+    return np.asarray(cell.toarray() if hasattr(cell, "toarray") else cell)
+
+
 def _matrix(path: Path, i: int, cell: Any) -> NDArray[Any]:
-    array = np.asarray(cell.toarray() if issparse(cell) else cell)
+    array = _dense(cell)
     if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "fiub":
         raise DataError(
             f"{path}: bag {i} has instances of type {array.dtype} and shape {array.shape}; expected (n_i, d)"
@@ -172,7 +175,7 @@ def _matrix(path: Path, i: int, cell: Any) -> NDArray[Any]:
 
 
 def _whole_numbers(path: Path, i: int, cell: Any, what: str) -> NDArray[np.int64]:
-    array = np.asarray(cell.toarray() if issparse(cell) else cell).reshape(-1)
+    array = _dense(cell).reshape(-1)
     if array.dtype.kind not in "fiub" or not np.isfinite(array).all() or (np.abs(array) > 2**53).any():
         raise DataError(f"{path}: bag {i}: the {what} are not whole numbers")
     whole = array.astype(np.int64)

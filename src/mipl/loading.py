@@ -14,11 +14,10 @@ from mipl.arrays import is_table
 from mipl.dataset import MIPLDataset
 from mipl.datasets.registry import builder, dataset_names
 from mipl.errors import DataError
-from mipl.io import frames
 from mipl.io.columns import Columns
 from mipl.io.compression import file_format
 from mipl.io.raw import Loaded
-from mipl.io.sources import READERS, read_files
+from mipl.io.sources import READERS, read_files, read_frame
 from mipl.supervision import background_column
 
 __all__ = ["check_source", "load", "load_with_ids", "with_background"]
@@ -150,7 +149,7 @@ def load_with_ids(
         columns = replace(columns, **{name: given.pop(name) for name in ("patch", "size") if name in given})
         if given or options:
             raise DataError(f"tables have no option {', '.join(map(repr, [*given, *options]))}; see mipl.load")
-        loaded = frames.read(source, columns).load(columns.missing, unlabelled, warn=True)
+        loaded = read_frame(source, columns).load(columns.missing, unlabelled, warn=True)
         return _finished(loaded, columns, background)
     sources = [source] if isinstance(source, str | Path) else list(source) if isinstance(source, Iterable) else [source]
     if not sources:

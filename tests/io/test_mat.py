@@ -13,7 +13,7 @@ from scipy.sparse import csc_array
 
 import mipl
 from mipl.errors import DataError
-from mipl.io.mat import read_split
+from mipl.io.arrays import read_split
 
 
 def test_the_published_matlab_layout_is_read(tmp_path):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mipl.errors import DataError
-from mipl.io.metadata import read_metadata
+from mipl.io.table import read_metadata
 
 GOOD = {
     "format": 1,

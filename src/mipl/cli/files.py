@@ -135,7 +135,7 @@ class Reading:
         self, files: Sequence[str], quiet: bool, unlabelled: Sequence[Any] | None = None, **options: Any
     ) -> Loaded:
         """Read the data, and say how the columns were taken; options that are None are not given."""
-        from mipl.checking.classes import joined_names
+        from mipl.checking.report import joined_names
         from mipl.loading import load_with_ids
 
         with working(f"reading {', '.join(files[:3])}", quiet):

@@ -88,7 +88,7 @@ def _scan(files: list[str], reading: Reading, in_blocks: bool, on_cluster: bool,
     from mipl.io.compression import file_format
     from mipl.io.sources import expand
     from mipl.scanning.files import SUFFIXES
-    from mipl.scanning.opening import scan
+    from mipl.scanning.scan import scan
 
     given = reading.given()
     if "-" in files or set(given) - set(_SCAN_OPTIONS) or given.get("missing") is not None:

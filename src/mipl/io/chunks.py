@@ -21,19 +21,18 @@ from mipl.errors import DataError
 from mipl.io.border import border
 from mipl.io.columns import Columns, find_roles
 from mipl.io.compression import file_format, open_decompressed
-from mipl.io.csv import open_text
-from mipl.io.image_columns import has_images
 from mipl.io.jsonl import open_lines
 from mipl.io.lists import depth
+from mipl.io.pixels import has_images
 from mipl.io.raw import Loaded
 from mipl.io.sources import expand, read_raw
-from mipl.io.tabular import from_table, metadata
+from mipl.io.table import from_table, metadata
+from mipl.io.text import open_text
 from mipl.scanning.files import SUFFIXES as SCANNED
 from mipl.scanning.files import ScanFile, list_files
-from mipl.scanning.index import build_index
-from mipl.scanning.pieces import cut, read_pieces
+from mipl.scanning.pieces import Selection, cut, read_pieces
 from mipl.scanning.recipe import Recipe
-from mipl.scanning.selection import Selection
+from mipl.scanning.scan import build_index
 from mipl.scanning.source import Source
 
 __all__ = ["is_large", "read_chunks"]

@@ -14,9 +14,9 @@ from mipl.errors import DataError
 from mipl.io.border import border
 from mipl.io.columns import Columns, listed_names
 from mipl.io.raw import RawBags
-from mipl.io.tabular import from_table
-from mipl.io.text_layout import decimal_mark
-from mipl.io.workbooks import openpyxl
+from mipl.io.table import from_table
+from mipl.io.tables import openpyxl
+from mipl.io.text import decimal_mark
 
 __all__ = ["Sheet", "read", "read_sheet"]
 

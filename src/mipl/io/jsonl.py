@@ -19,9 +19,8 @@ from mipl.errors import DataError
 from mipl.io.border import first_line
 from mipl.io.columns import Columns
 from mipl.io.compression import open_decompressed
-from mipl.io.metadata import check_metadata
 from mipl.io.raw import RawBags
-from mipl.io.tabular import from_table
+from mipl.io.table import check_metadata, from_table
 
 __all__ = ["open_lines", "read", "write"]
 

@@ -1,4 +1,4 @@
-"""Parquet, the native format: one row per bag, readable by pandas, polars, DuckDB, Spark and Dask.
+"""Parquet, the native format, and Feather: one row per bag, readable by pandas, polars, DuckDB, Spark and Dask.
 
 Columns: ``bag_id`` (integer or string), ``instances`` (list of fixed-size lists of float), ``candidates`` (list of
 strings), ``label`` (string or null), and where they are known ``weights`` (list of float, one for each candidate),
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet as pq
 
 from mipl.candidates import label_names
@@ -23,9 +24,9 @@ from mipl.dataset import MIPLDataset
 from mipl.io.border import border
 from mipl.io.columns import Columns
 from mipl.io.raw import RawBags
-from mipl.io.tabular import from_table, metadata
+from mipl.io.table import from_table, metadata
 
-__all__ = ["open_parquet", "read", "to_table", "write"]
+__all__ = ["open_parquet", "read", "read_feather", "to_table", "write", "write_feather"]
 
 _ROW_GROUP_BYTES = 64 << 20
 
@@ -103,3 +104,29 @@ def open_parquet(data: bytes | str | Path, buffer_size: int = 0) -> pq.ParquetFi
     """
     source = pa.BufferReader(data) if isinstance(data, bytes) else data
     return pq.ParquetFile(source, buffer_size=buffer_size, page_checksum_verification=True)
+
+
+def write_feather(dataset: MIPLDataset, path: Path) -> None:
+    """Write `dataset` to `path`."""
+    with path.open("wb") as file:
+        pyarrow.feather.write_feather(to_table(dataset), file)
+
+
+def read_feather(data: bytes, where: str, columns: Columns) -> RawBags:
+    """Read bags from the content of a file, one row per bag or one row per instance.
+
+    Parameters
+    ----------
+    data : bytes
+        The content.
+    where : str
+        What errors call the file.
+    columns : Columns
+        What the user says about the columns.
+    """
+    with border(where, "a Feather file"):
+        is_file = data.startswith(b"ARROW1")
+        # The stream format is the one in which Hugging Face's `datasets` saves to disk.
+        table = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(pa.BufferReader(data)).read_all()
+        table.validate(full=True)  # offsets of lists that point outside would read other memory
+    return from_table(table, where, columns, metadata(table, where))

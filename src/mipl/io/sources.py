@@ -1,44 +1,43 @@
-"""What a user names as data: a file, several, a pattern, a folder, or standard input."""
+"""What a user names as data: a file, several, a pattern, a folder, standard input, or a table in memory."""
 
 from __future__ import annotations
 
 import glob
 import io
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from mipl.arrays import as_pandas, is_hugging_face
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.border import border, no_such_file
 from mipl.io.columns import Columns
 from mipl.io.compression import COMPRESSED, decompressed, file_format
 from mipl.io.images import IMAGE_SUFFIXES, SIDE_TABLES, is_image_folder
-from mipl.io.joining import join
-from mipl.io.raw import Loaded, RawBags
+from mipl.io.raw import Loaded, RawBags, join
 from mipl.io.side_table import attach, read_side_table
+from mipl.io.table import from_table, metadata
 from mipl.visible_text import is_text
 
-__all__ = ["READERS", "expand", "files_read", "is_data", "read_files", "read_joined", "read_raw"]
+__all__ = ["READERS", "expand", "files_read", "is_data", "read_files", "read_frame", "read_joined", "read_raw"]
 
-#: suffix -> module with ``read(data, where, columns) -> RawBags``
+#: suffix -> module and function ``read(data, where, columns) -> RawBags``
 TABLES = {
-    ".csv": "mipl.io.csv",
-    ".tsv": "mipl.io.csv",
-    ".txt": "mipl.io.csv",
-    ".parquet": "mipl.io.parquet",
-    ".pq": "mipl.io.parquet",
-    ".feather": "mipl.io.feather",
-    ".arrow": "mipl.io.feather",
-    ".jsonl": "mipl.io.jsonl",
-    ".ndjson": "mipl.io.jsonl",
-    ".xlsx": "mipl.io.excel",
+    **dict.fromkeys((".csv", ".tsv", ".txt"), "mipl.io.text:read"),
+    **dict.fromkeys((".parquet", ".pq"), "mipl.io.parquet:read"),
+    **dict.fromkeys((".feather", ".arrow"), "mipl.io.parquet:read_feather"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "mipl.io.jsonl:read"),
+    ".xlsx": "mipl.io.excel:read",
 }
-#: suffix -> module with ``read(path) -> MIPLDataset``
-ARRAYS = {".npz": "mipl.io.npz", ".mat": "mipl.io.mat"}
+#: suffix -> module and function ``read(path) -> MIPLDataset``
+ARRAYS = {".npz": "mipl.io.arrays:read_npz", ".mat": "mipl.io.arrays:read_mat"}
 READERS = {**TABLES, **ARRAYS}
 #: Formats that may have a column of images.
 _WITH_IMAGES = (".parquet", ".pq", ".feather", ".arrow")
@@ -165,13 +164,18 @@ def _read_raw(path: Path, columns: Columns, images: dict[str, Any]) -> RawBags |
     if suffix in ARRAYS:
         if columns.said():
             raise DataError(f"{path} has arrays and no columns; options for columns do not apply to {suffix} files")
-        dataset: RawBags | MIPLDataset = import_module(ARRAYS[suffix]).read(path)
+        dataset: RawBags | MIPLDataset = _reader(ARRAYS[suffix])(path)
         return dataset
-    reader = import_module(TABLES[suffix])
+    read = _reader(TABLES[suffix])
     if suffix in (".parquet", ".pq") and not compression and is_text(str(path)):  # Arrow opens no other
-        return _described(reader.read(path, str(path), columns), path)
+        return _described(read(path, str(path), columns), path)
     data = _decompressed(path.read_bytes(), compression, str(path))
-    return _described(reader.read(data, str(path), columns), path)
+    return _described(read(data, str(path), columns), path)
+
+
+def _reader(name: str) -> Any:
+    module, function = name.split(":")
+    return getattr(import_module(module), function)
 
 
 def _described(raw: RawBags, path: Path) -> RawBags:
@@ -194,7 +198,7 @@ def _read_bytes(data: bytes, where: str, columns: Columns) -> RawBags:
     marks = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\xff\xff\xff\xff": ".feather", b"PK\x03\x04": ".xlsx"}
     suffix = next((s for mark, s in marks.items() if data.startswith(mark)), "")
     suffix = suffix or (".jsonl" if data.lstrip()[:1] == b"{" else ".csv")
-    raw: RawBags = import_module(TABLES[suffix]).read(data, where, columns)
+    raw: RawBags = _reader(TABLES[suffix])(data, where, columns)
     return raw
 
 
@@ -203,3 +207,82 @@ def _decompressed(data: bytes, compression: str, where: str) -> bytes:
         return data
     with border(where, f"compressed as {compression}"), decompressed(io.BytesIO(data), compression) as stream:
         return stream.read()
+
+
+_WHERE = "the table"
+
+
+def read_frame(frame: Any, columns: Columns) -> RawBags:
+    """Read bags from a table.
+
+    Parameters
+    ----------
+    frame : pandas or polars DataFrame, pyarrow Table, or Dataset of Hugging Face's `datasets`
+        One row per instance or one row per bag. The index of a pandas frame is a column where it has a name.
+    columns : Columns
+        What the user says about the columns.
+    """
+    table = _arrow(frame)
+    raw = from_table(table, _WHERE, columns, metadata(table, _WHERE), decimal=columns.decimal or ".")
+    raw.name = ""
+    if not raw.roles.usual:
+        raw.remarks.insert(0, f"{_WHERE}: {raw.roles.remark()}")
+    return raw
+
+
+def _arrow(frame: Any) -> pa.Table:
+    if isinstance(frame, pa.Table):
+        return frame
+    if is_hugging_face(frame):
+        if not hasattr(frame, "features") or not hasattr(frame, "num_rows"):
+            raise DataError(f"a {type(frame).__name__} is no table; choose one part of it, such as dataset['train']")
+        # Its names of classes are in the metadata of the schema.
+        return frame.with_format("arrow")[:].replace_schema_metadata(frame.features.arrow_schema.metadata)
+    if hasattr(frame, "to_arrow"):
+        return frame.to_arrow()
+    frame = as_pandas(frame)
+    named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    frame = frame.reset_index(level=named) if named else frame
+    columns = [_frame_column(frame.iloc[:, j]) for j in range(frame.shape[1])]
+    return pa.table(columns, names=[str(name) for name in frame.columns])
+
+
+def _frame_column(series: Any) -> pa.Array:
+    try:
+        found = pa.array(series, from_pandas=True)
+        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return _objects(series.to_list())
+
+
+def _objects(cells: list[Any]) -> pa.Array:
+    """Cells that Arrow does not know: sets of labels, labels with weights, images, or a mixture of kinds."""
+    if any(isinstance(cell, Mapping) for cell in cells):
+        return _maps(cells)
+    plain = [_plain(cell) for cell in cells]
+    try:
+        return pa.array(plain, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # a mixture; the reader of the column says what it cannot use
+        return pa.array([None if cell is None or cell != cell else str(cell) for cell in plain])
+
+
+def _maps(cells: list[Any]) -> pa.Array:
+    """Labels with weights; a plain set among them gives each of its labels the weight 1."""
+    found: list[Any] = []
+    for cell in cells:
+        if isinstance(cell, Mapping):
+            found.append([(key, None if weight is None else float(weight)) for key, weight in cell.items()])
+        elif isinstance(cell, Set | list | tuple | np.ndarray):
+            found.append([(label, 1.0) for label in _plain(cell)])
+        else:
+            found.append(None if cell is None or cell != cell else [(cell, 1.0)])
+    keys = {type(key) for cell in found if cell for key, _ in cell}
+    kind = pa.int64() if keys and keys <= {int, np.int64} else pa.string()
+    named = [None if cell is None else [(k if kind == pa.int64() else str(k), w) for k, w in cell] for cell in found]
+    return pa.array(named, pa.map_(kind, pa.float64()))
+
+
+def _plain(cell: Any) -> Any:
+    if isinstance(cell, Set):
+        return sorted(cell, key=str)
+    return cell.tolist() if isinstance(cell, np.ndarray) else cell

@@ -1,29 +1,68 @@
-"""Cells of candidates and labels: lists, ``a|b``, Python's and NumPy's way of printing a list, numbers."""
+"""Cells of text: numbers, labels, candidates, and lists of numbers that a program printed.
+
+A number has ASCII digits and one decimal mark, no marks between thousands, no underscores. Candidates are lists,
+``a|b``, ``a:3|b:1``, or Python's and NumPy's way of printing a list.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Callable, Collection, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
 from numpy.typing import NDArray
 
 from mipl.errors import DataError
-from mipl.io.problems import Problem
+from mipl.io.border import Problem
+from mipl.io.lists import whole
 from mipl.votes import read_entry
 
 __all__ = [
+    "MISSING",
     "as_numbers",
     "candidate_cell",
     "candidates_or_problem",
     "is_number",
     "label_cell",
     "map_labels",
+    "numbers_in_text",
+    "reads_as_number",
     "restore_numbers",
     "whole_number",
+    "with_lists",
 ]
+
+#: What stands for a value that is missing.
+MISSING = (*pyarrow.csv.ConvertOptions().null_values, "None", "-", "?")
+_NUMBER = {mark: rf"[+-]?([0-9]+({re.escape(mark)}[0-9]*)?|{re.escape(mark)}[0-9]+)([eE][+-]?[0-9]+)?" for mark in ".,"}
+_INFINITE = "[+-]?(?i:inf(inity)?)"  #: read, and then refused as infinite
+
+
+def reads_as_number(text: str, decimal: str = ".") -> bool:
+    """Whether a text is a finite number with this decimal mark.
+
+    >>> reads_as_number("-1.5e3"), reads_as_number("1.234", ","), reads_as_number("1_2"), reads_as_number("nan")
+    (True, False, False, False)
+    """
+    return re.fullmatch(_NUMBER[decimal], text.strip()) is not None
+
+
+def numbers_in_text(column: pa.Array, decimal: str = ".") -> tuple[NDArray[np.float64], dict[int, str]]:
+    """Numbers (n,) out of text, NaN where there is none, and the cells that are neither a number nor missing."""
+    text = pc.utf8_trim_whitespace(column)
+    text = pc.if_else(pc.is_in(text, value_set=pa.array(MISSING, text.type)), pa.scalar(None, text.type), text)
+    number = pc.match_substring_regex(text, f"^({_NUMBER[decimal]}|{_INFINITE})$")
+    odd = np.flatnonzero(pc.equal(number, False).fill_null(False).to_numpy(zero_copy_only=False))
+    found = pc.replace_substring(pc.if_else(number, text, pa.scalar(None, text.type)), decimal, ".")
+    values: NDArray[np.float64] = found.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return values, {i: column[i].as_py() for i in odd.tolist()}
+
 
 _WHOLE_NUMBERS = re.compile(r"\[\s*-?\d+(\s+-?\d+)*\s*\]")
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"", re.DOTALL)
@@ -153,3 +192,55 @@ def is_number(value: str) -> bool:
     digits = value.removeprefix("-")
     plain = digits.isascii() and digits.isdecimal() and len(digits) < 20
     return plain and str(int(value)) == value and -(2**63) <= int(value) < 2**63
+
+
+_SAMPLE_CELLS = 20
+_CHARACTERS = set("0123456789+-.eE,[] \t\r\nnaNulo")  # of numbers, lists, nan, null and None
+_INNER = re.compile(r"\[([^\[\]]*)\]")
+_MISSING_VALUES = ("nan", "NaN", "null", "None")
+
+
+def with_lists(table: pa.Table, where: str, apart: Collection[str | None]) -> pa.Table:
+    """The table with columns of lists in place of columns of text that hold printed lists of numbers.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Its columns are looked at.
+    where : str
+        What errors call the file.
+    apart : collection of str or None
+        Columns that stay as they are: bag, candidates, ...
+    """
+    for j, name in enumerate(table.column_names):
+        if name in apart or not pa.types.is_string(table.schema.field(name).type):
+            continue
+        column = whole(table, name)
+        sample = list(islice((cell.as_py() for cell in column.drop_null() if cell.as_py().strip()), _SAMPLE_CELLS))
+        if not sample or not all(map(_looks_printed, sample)):
+            continue
+        if any("..." in cell for cell in sample):
+            raise DataError(
+                f"{where}: the lists in column {name!r} were shortened when they were printed ('...'); write the table "
+                "as .parquet, which keeps them whole"
+            )
+        table = table.set_column(j, name, pa.array([_parsed_list(cell, where, name) for cell in column.to_pylist()]))
+    return table
+
+
+def _looks_printed(cell: str) -> bool:
+    text = cell.strip()
+    return text.startswith("[") and text.endswith("]") and any(map(str.isdigit, text)) and set(text) <= _CHARACTERS
+
+
+def _parsed_list(cell: str | None, where: str, name: str) -> list[float | None] | list[list[float | None]] | None:
+    if cell is None or not cell.strip():
+        return None
+    try:
+        rows = [
+            [None if part in _MISSING_VALUES else float(part) for part in row.replace(",", " ").split()]
+            for row in _INNER.findall(cell)
+        ]
+    except ValueError as error:
+        raise DataError(f"{where}: {cell[:60]!r} in column {name!r} is no list of numbers") from error
+    return rows if re.match(r"\s*\[\s*\[", cell) else rows[0] if rows else None

@@ -20,7 +20,7 @@ from io_support import same_folder
 import mipl
 from mipl.errors import DataError
 from mipl.io.chunks import is_large, read_chunks
-from mipl.io.columns import Columns
+from mipl.io.options import Columns
 
 
 def long(sizes: list[int]) -> pd.DataFrame:

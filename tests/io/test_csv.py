@@ -13,7 +13,7 @@ from io_support import load_or_refuse, same_folder
 import mipl
 from mipl.errors import DataError
 from mipl.io.chunks import read_chunks
-from mipl.io.columns import Columns
+from mipl.io.options import Columns
 
 
 def test_a_spreadsheet_with_scattered_rows_and_blanks_is_read(tmp_path):

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ from mipl.dataset import MIPLDataset
 from mipl.datasets.registry import dataset_names
 from mipl.errors import DataError, MIPLError
 from mipl.io.border import Problem
-from mipl.io.columns import Columns, as_options, listed_names, non_feature
+from mipl.io.columns import as_options, listed_names, non_feature
+from mipl.io.options import OPTIONS, Columns
 from mipl.io.raw import RawBags
 from mipl.io.sources import expand, read_frame, read_joined, read_raw
 from mipl.loading import check_source, load_with_ids, with_background
@@ -502,15 +503,13 @@ def check(source: Any, **options: Any) -> Report:
     >>> report.usable, report.verdict
     (True, '150 bags, 1,125 instances, 5 classes: usable (no problems)')
     """
-    images: dict[str, Any] = {name: options.pop(name) for name in ("table", "patch", "size") if name in options}
     unlabelled = options.pop("unlabelled", None)
     background = options.pop("background", None)
-    known = Columns.__dataclass_fields__
-    columns = Columns(**{name: options.pop(name) for name in list(options) if name in known})
+    columns = Columns(**{name: options.pop(name) for name in list(options) if name in OPTIONS})
     try:
-        raw = _raw(source, columns, images, options)
+        raw = _raw(source, columns, options)
     except MIPLError as error:
-        told = dict.fromkeys([str(error), *_unreadable_alone(source, columns, images)])
+        told = dict.fromkeys([str(error), *_unreadable_alone(source, columns)])
         return Report(tuple(Problem("unreadable", "error", "", text) for text in told), {})
     return check_raw(raw, columns, unlabelled, background)
 
@@ -536,22 +535,22 @@ def check_raw(
     return Report(tuple(problems), _summary(raw), tuple(raw.remarks))
 
 
-def _raw(source: Any, columns: Columns, images: dict[str, Any], options: dict[str, Any]) -> RawBags:
+def _raw(source: Any, columns: Columns, options: dict[str, Any]) -> RawBags:
     if isinstance(source, MIPLDataset):
         return RawBags.from_dataset(source, source.name or "the data set")
     if is_table(source) and not options:
         return read_frame(source, columns)
     sources = [source] if isinstance(source, str | Path) else list(source)
     if len(sources) == 1 and str(sources[0]) in dataset_names():
-        return RawBags.from_dataset(load_with_ids(sources, columns, None, images, **options).dataset, str(sources[0]))
+        return RawBags.from_dataset(load_with_ids(sources, columns, **options).dataset, str(sources[0]))
     if options:
         raise DataError(f"files have no option {', '.join(map(repr, options))}; see mipl.load for those they have")
     for each in sources:
         check_source(each)
-    return read_joined(expand(sources), columns, **images)
+    return read_joined(expand(sources), columns)
 
 
-def _unreadable_alone(source: Any, columns: Columns, images: dict[str, Any]) -> list[str]:
+def _unreadable_alone(source: Any, columns: Columns) -> list[str]:
     """What is wrong with each of several files that cannot be read, not with the first of them alone."""
     if isinstance(source, MIPLDataset) or is_table(source):
         return []
@@ -562,7 +561,7 @@ def _unreadable_alone(source: Any, columns: Columns, images: dict[str, Any]) -> 
     errors = []
     for file in files if len(files) > 1 else []:
         try:
-            read_raw(file, columns, **{name: value for name, value in images.items() if name != "table"})
+            read_raw(file, replace(columns, table=None))
         except MIPLError as error:
             errors.append(str(error))
     return errors

@@ -108,7 +108,7 @@ def _predict_folder(
     from mipl.persistence import load_model
 
     reading = reading.for_model(load_model(model), quiet or json)
-    how = prediction.Reading(reading.columns(), reading.images(), chunk, raw)
+    how = prediction.Reading(reading.columns(), chunk, raw)
     jobs, scheduler = where
     with cluster_client(scheduler) as client, working("predicting", quiet or json):
         found = prediction.predict_to_folder(

@@ -19,10 +19,11 @@ import pyarrow.compute as pc
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.border import border
-from mipl.io.columns import Columns, find_roles
+from mipl.io.columns import find_roles
 from mipl.io.compression import file_format, open_decompressed
 from mipl.io.jsonl import open_lines
 from mipl.io.lists import depth
+from mipl.io.options import Columns
 from mipl.io.pixels import has_images
 from mipl.io.raw import Loaded
 from mipl.io.sources import expand, read_raw
@@ -63,7 +64,6 @@ def read_chunks(
     columns: Columns | None = None,
     unlabelled: Sequence[Any] | None = None,
     instances: int | None = None,
-    **images: Any,
 ) -> Iterator[Loaded]:
     """Read data sets of bounded size.
 
@@ -77,8 +77,6 @@ def read_chunks(
         The classes that a bag without candidates may have; None refuses such bags.
     instances : int, default=None
         How many instances (in text with one row per bag: bags) a chunk has at most; None for about 64 MiB.
-    **images
-        Options of `mipl.io.images.read`.
     """
     columns = columns or Columns()
     if columns.missing == "mean":
@@ -89,7 +87,7 @@ def read_chunks(
             yield from _scanned(list(files), columns, unlabelled, instances)
             continue
         for file in files:
-            for part in _guarded(file, _chunks(file, columns, unlabelled, instances, images)):
+            for part in _guarded(file, _chunks(file, columns, unlabelled, instances)):
                 for each in part.dataset.bag_ids.tolist():
                     if each in owner:
                         raise DataError(
@@ -130,9 +128,7 @@ def _scanned(
         yield loaded._replace(remarks=(*remarks, *loaded.remarks))
 
 
-def _chunks(
-    file: Path, columns: Columns, unlabelled: Sequence[Any] | None, instances: int | None, images: dict[str, Any]
-) -> Iterator[Loaded]:
+def _chunks(file: Path, columns: Columns, unlabelled: Sequence[Any] | None, instances: int | None) -> Iterator[Loaded]:
     suffix = file_format(file)[0]
     if suffix in _TEXT and file.is_file():
         text = open_text(file, columns, instances or _lines_of(file))
@@ -143,7 +139,7 @@ def _chunks(
         tables, extra = open_lines(file, instances or _lines_of(file), _CHUNK_BYTES // _JSON_FACTOR)
         yield from _loaded(file, tables, columns, unlabelled, extra)
     else:
-        found = read_raw(file, columns, **images)
+        found = read_raw(file, columns)
         yield Loaded(found) if isinstance(found, MIPLDataset) else found.load(columns.missing, unlabelled)
 
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from mipl.errors import DataError
 from mipl.io.border import border
-from mipl.io.columns import Columns, listed_names
+from mipl.io.columns import listed_names
+from mipl.io.options import Columns
 from mipl.io.raw import RawBags
 from mipl.io.table import from_table
 from mipl.io.tables import openpyxl

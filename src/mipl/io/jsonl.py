@@ -17,8 +17,8 @@ import pyarrow as pa
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.border import first_line
-from mipl.io.columns import Columns
 from mipl.io.compression import open_decompressed
+from mipl.io.options import Columns
 from mipl.io.raw import RawBags
 from mipl.io.table import check_metadata, from_table
 

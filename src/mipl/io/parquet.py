@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from mipl.candidates import label_names
 from mipl.dataset import MIPLDataset
 from mipl.io.border import border
-from mipl.io.columns import Columns
+from mipl.io.options import Columns
 from mipl.io.raw import RawBags
 from mipl.io.table import from_table, metadata
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from mipl.errors import DataError
 from mipl.io.border import first_line
-from mipl.io.columns import Columns
 from mipl.io.lists import edges, is_list, whole
+from mipl.io.options import Columns
 
 __all__ = ["Pixels", "coloured", "has_images", "open_image", "patches", "pixels_of", "with_pixels"]
 

@@ -21,8 +21,9 @@ from typing import Any, NamedTuple
 from mipl.errors import DataError
 from mipl.io.border import Problem, border, first_line, no_such_file
 from mipl.io.cells import candidate_cell, candidates_or_problem, label_cell, restore_numbers
-from mipl.io.columns import Columns, absent, find_roles, has_role_name, pick
+from mipl.io.columns import absent, find_roles, has_role_name, in_file, pick
 from mipl.io.excel import read_sheet
+from mipl.io.options import Columns
 from mipl.io.parquet import open_parquet
 from mipl.io.raw import RawBags
 from mipl.io.text import read_rows
@@ -69,7 +70,7 @@ def read_side_table(path: Path, columns: Columns, bag_ids: Sequence[Any] = ()) -
             raise DataError(f"{path} is not JSON ({first_line(error)})") from error
         return read_export(content, str(path), columns)
     header, rows = _rows(path, suffix, columns)
-    columns = columns.in_file(header)
+    columns = in_file(columns, header)
     if worker_column(header) is not None:
         return answers_table(str(path), header, rows, columns)
     return _one_row_per_bag(str(path), header, rows, columns, bag_ids)

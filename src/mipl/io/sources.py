@@ -18,9 +18,9 @@ from mipl.arrays import as_pandas, is_hugging_face
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.border import border, no_such_file
-from mipl.io.columns import Columns
 from mipl.io.compression import COMPRESSED, decompressed, file_format
 from mipl.io.images import IMAGE_SUFFIXES, SIDE_TABLES, is_image_folder
+from mipl.io.options import Columns
 from mipl.io.raw import Loaded, RawBags, join
 from mipl.io.side_table import attach, read_side_table
 from mipl.io.table import from_table, metadata
@@ -88,7 +88,6 @@ def read_files(
     sources: Sequence[str | Path],
     columns: Columns | None = None,
     unlabelled: Sequence[Any] | None = None,
-    **images: Any,
 ) -> Loaded:
     """Read one data set from all files that the sources stand for.
 
@@ -100,31 +99,30 @@ def read_files(
         What the user says about the columns.
     unlabelled : sequence of labels, default=None
         The classes that a bag without candidates may have; None refuses such bags.
-    **images
-        Options of `mipl.io.images.read`; of these `table`, the side table of candidates, goes with any file.
     """
     columns = columns or Columns()
     files = expand(sources)
-    if len(files) == 1 and images.get("table") is None:
-        found = read_raw(files[0], columns, **images)
+    if len(files) == 1 and columns.table is None:
+        found = read_raw(files[0], columns)
         return Loaded(found) if isinstance(found, MIPLDataset) else found.load(columns.missing, unlabelled, warn=True)
-    return read_joined(files, columns, **images).load(columns.missing, unlabelled, warn=True)
+    return read_joined(files, columns).load(columns.missing, unlabelled, warn=True)
 
 
-def read_joined(files: Sequence[Path], columns: Columns, **images: Any) -> RawBags:
+def read_joined(files: Sequence[Path], columns: Columns) -> RawBags:
     """Read files as they are, one after the other; what the features are is decided by the first file of a format."""
     if not files:
         raise DataError("no files to read")
     side = None
-    if images.get("table") is not None and not any(file.is_dir() for file in files):
-        side = read_side_table(Path(images.pop("table")), columns)
+    if columns.table is not None and not any(file.is_dir() for file in files):
+        side = read_side_table(Path(columns.table), columns)
         # What is named by these lies in the side table.
-        columns = replace(columns, candidates=None, label=None if side.labels is not None else columns.label)
+        label = None if side.labels is not None else columns.label
+        columns = replace(columns, table=None, candidates=None, label=label)
     taken: dict[str, Columns] = {}
     parts: list[RawBags] = []
     for file in files:
         kind = file_format(file)[0]
-        found = read_raw(file, taken.get(kind, columns), **images)
+        found = read_raw(file, taken.get(kind, columns))
         raw = RawBags.from_dataset(found, str(file)) if isinstance(found, MIPLDataset) else found
         if columns.features is None and raw.roles.features:
             taken.setdefault(kind, replace(columns, features=list(raw.roles.features)))
@@ -135,22 +133,22 @@ def read_joined(files: Sequence[Path], columns: Columns, **images: Any) -> RawBa
     return raw
 
 
-def read_raw(path: Path, columns: Columns, **images: Any) -> RawBags | MIPLDataset:
+def read_raw(path: Path, columns: Columns) -> RawBags | MIPLDataset:
     """Read one file or folder of images as it is."""
     with border(str(path), "a file of data"):
-        return _read_raw(path, columns, images)
+        return _read_raw(path, columns)
 
 
-def _read_raw(path: Path, columns: Columns, images: dict[str, Any]) -> RawBags | MIPLDataset:
-    given = {option: value for option, value in images.items() if value is not None}
+def _read_raw(path: Path, columns: Columns) -> RawBags | MIPLDataset:
     if path.is_dir():
-        found: RawBags | MIPLDataset = import_module("mipl.io.images").read(path, columns, **given)
+        found: RawBags | MIPLDataset = import_module("mipl.io.images").read(path, columns)
         return found
-    if given and file_format(path)[0] in _WITH_IMAGES:
-        columns, given = replace(columns, **given), {}
-    given = {option: value for option, value in given.items() if option not in columns.remembered}
-    if given:
+    may_have = () if file_format(path)[0] in _WITH_IMAGES else ("patch", "size")
+    lost = [name for name in ("table", *may_have) if getattr(columns, name) is not None]
+    if given := [name for name in lost if name not in columns.remembered]:
         raise DataError(f"{', '.join(given)}: these options are for images; {path} has none")
+    if lost:
+        columns = replace(columns, table=None, patch=None, size=None)
     if str(path) == "-":
         return _described(_read_bytes(sys.stdin.buffer.read(), "standard input", columns), path)
     suffix, compression = file_format(path)

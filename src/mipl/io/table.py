@@ -33,11 +33,11 @@ from mipl.io.cells import (
     with_lists,
 )
 from mipl.io.columns import (
-    Columns,
     Roles,
     absent,
     by_reason,
     find_roles,
+    in_file,
     likely_columns,
     listed_names,
     non_feature,
@@ -46,6 +46,7 @@ from mipl.io.columns import (
     unknown_to_model,
 )
 from mipl.io.lists import arrow_ids, depth, edges, is_list, is_number_type, vectors, whole
+from mipl.io.options import Columns
 from mipl.io.pixels import with_pixels
 from mipl.io.raw import RawBags
 from mipl.rows import group_rows
@@ -118,7 +119,7 @@ def _from_table(
     text: bool,
     decimal: str,
 ) -> RawBags:
-    columns = columns.in_file(table.column_names)
+    columns = in_file(columns, table.column_names)
     for name, count in Counter(table.column_names).items():
         if count > 1:
             raise DataError(f"{where} has the column {name!r} {count} times; rename one")

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from mipl.errors import DataError
 from mipl.io.border import border, first_line
-from mipl.io.columns import Columns, find_roles, taken_names
+from mipl.io.columns import find_roles, in_file, taken_names
 from mipl.io.lists import arrow_ids, edges, whole
+from mipl.io.options import Columns
 from mipl.io.pixels import has_images
 from mipl.io.table import from_table, instances_column, metadata
 from mipl.scanning.files import ParquetRows, Rows, ScanFile
@@ -200,7 +201,7 @@ def find_layout(files: Sequence[ScanFile], columns: Columns) -> Layout:
                 )
             if not sum(rows.groups):
                 continue
-            columns = columns.in_file(rows.names)
+            columns = in_file(columns, rows.names)
             roles = find_roles(file.path, rows.names, columns, exact=bool(rows.extra))
             named = {*(v for v in roles.values() if v), *_named(columns.features)}
             names = [name for name in rows.names if name in rows.schema.names or name in named]

@@ -18,7 +18,7 @@ from mipl.bags import Bags
 from mipl.clusters import map_on_cluster, n_threads
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError, ParameterError
-from mipl.io.columns import Columns
+from mipl.io.options import OPTIONS, Columns, describes_options
 from mipl.scanning.files import list_files
 from mipl.scanning.pieces import Layout, Part, Piece, Selection, cut, hash_keys, read_pieces
 from mipl.scanning.recipe import Recipe
@@ -529,6 +529,7 @@ def _seed(seed: Any) -> int:
     return int(seed)
 
 
+@describes_options
 def scan(
     paths: Any,
     *,
@@ -546,7 +547,8 @@ def scan(
 
     Only footers and the first rows are read at once. Two things need a pass over some columns, each when it is first
     asked for: the bag ids (their column), and the classes where not every file was written by mipl (the candidates).
-    Features are read chunk by chunk only.
+    Features are read chunk by chunk only; which columns they are is decided by the first 1,000 rows. A mean in place of
+    missing values is of all rows, so it must be given: those that a model remembers (`reading_`).
 
     A row is a bag (lists of instances in one column, as `MIPLDataset.save` writes), or a row is an instance; then the
     rows of a bag lie one after the other, and may go on in the next row group or file.
@@ -556,17 +558,7 @@ def scan(
     paths : str, Path, sequence of these, or pyarrow.dataset.Dataset
         A file, a folder, a pattern such as ``"folder/*.parquet"``, or several. Folders named ``year=2024`` are columns
         for `Scan.filter`, and for the roles below where they are named.
-    bag, candidates, label, candidates_sep
-        The columns of bags, of candidate labels and of true labels, as in `mipl.load`.
-    features : str or sequence of str, default=None
-        The feature columns, by name or pattern; None decides by the first 1,000 rows as `mipl.load` does by all.
-    ignore : str or sequence of str, default=None
-        Columns that are left out.
-    instance_id : str, default=None
-        The column that names each instance, which is then no feature.
-    missing : str or mapping from str to float, default=None
-        ``"drop"`` leaves out instances with a missing value, a mapping fills in its value for the feature, such as the
-        means that a model remembers (`reading_`); None refuses missing values.
+    {options}
     unlabelled : sequence of labels, default=None
         The classes that a bag without candidates may have; None refuses such bags, where candidates are asked for.
 
@@ -587,16 +579,7 @@ def scan(
     [67, 66, 17]
     >>> folder.cleanup()
     """
-    columns = Columns(
-        bag=bag,
-        candidates=candidates,
-        label=label,
-        features=features,
-        ignore=ignore,
-        instance_id=instance_id,
-        missing=missing,
-        candidates_sep=candidates_sep,
-    )
+    columns = Columns(**{name: value for name, value in locals().items() if name in OPTIONS})
     source = Source(list_files(paths), columns, None if unlabelled is None else list(unlabelled))
     source.layout  # noqa: B018 - what is wrong with the columns is said at once
     return Scan(source, Selection())

@@ -22,7 +22,6 @@ from mipl.base import MIPLClassifier
 from mipl.clusters import check_versions, cluster_errors, completed, same
 from mipl.compute import limit_torch
 from mipl.errors import DataError, MIPLError, ParameterError, UnavailableError
-from mipl.io.chunks import is_large, read_chunks
 from mipl.io.compression import file_format
 from mipl.io.options import Columns
 from mipl.io.raw import Loaded
@@ -32,6 +31,7 @@ from mipl.overwriting import refuse_overwriting
 from mipl.persistence import load_model
 from mipl.resolution import Resolution
 from mipl.resolving import explain
+from mipl.scanning.chunks import is_large, read_chunks
 
 __all__ = ["Predicted", "Reading", "predict_to_file", "predict_to_folder"]
 

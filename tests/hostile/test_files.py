@@ -9,7 +9,7 @@ import pytest
 from hostile_files import Tally, dataset, flipped, forged, truncated
 
 import mipl
-from mipl.io.chunks import read_chunks
+from mipl.scanning.chunks import read_chunks
 
 FORMATS = [".parquet", ".feather", ".npz", ".mat", ".csv", ".jsonl"]
 SCANNED = [".parquet", ".feather"]

@@ -12,8 +12,8 @@ from io_support import load_or_refuse, same_folder
 
 import mipl
 from mipl.errors import DataError
-from mipl.io.chunks import read_chunks
 from mipl.io.options import Columns
+from mipl.scanning.chunks import read_chunks
 
 
 def test_a_spreadsheet_with_scattered_rows_and_blanks_is_read(tmp_path):

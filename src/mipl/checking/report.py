@@ -19,7 +19,7 @@ from mipl.datasets.registry import dataset_names
 from mipl.errors import DataError, MIPLError
 from mipl.io.border import Problem
 from mipl.io.columns import as_options, listed_names, non_feature
-from mipl.io.options import OPTIONS, Columns
+from mipl.io.options import Columns
 from mipl.io.raw import RawBags
 from mipl.io.sources import expand, read_frame, read_joined, read_raw
 from mipl.loading import check_source, load_with_ids, with_background
@@ -505,7 +505,7 @@ def check(source: Any, **options: Any) -> Report:
     """
     unlabelled = options.pop("unlabelled", None)
     background = options.pop("background", None)
-    columns = Columns(**{name: options.pop(name) for name in list(options) if name in OPTIONS})
+    columns = Columns(**{name: options.pop(name) for name in list(options) if name in Columns.__dataclass_fields__})
     try:
         raw = _raw(source, columns, options)
     except MIPLError as error:

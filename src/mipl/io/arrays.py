@@ -29,22 +29,6 @@ from mipl.io.table import read_metadata
 __all__ = ["git_blob", "provenance", "read_mat", "read_npz", "read_split", "write_mat", "write_npz"]
 
 _REQUIRED = ("instances", "offsets", "candidates")
-#: name, kinds of numbers or text, dimensions
-_KINDS = (
-    ("instances", "fiub", 2),
-    ("offsets", "iu", 1),
-    ("instance_shape", "iu", 1),
-    ("classes", "iuU", 1),
-    ("bag_ids", "iuU", 1),
-    ("name", "U", 0),
-    ("description", "U", 0),
-    ("labels", "iu", 1),
-    ("instance_labels", "iu", 1),
-    ("groups", "iu", 1),
-    ("candidate_weights", "fiu", 2),
-    ("background", "iuU", 0),
-    ("feature_names", "U", 1),
-)
 
 
 def write_npz(dataset: MIPLDataset, path: Path) -> None:
@@ -79,28 +63,25 @@ def write_npz(dataset: MIPLDataset, path: Path) -> None:
 
 def read_npz(path: Path) -> MIPLDataset:
     """Read a data set."""
-    with border(str(path), "an .npz file of plain arrays"), np.load(path, allow_pickle=False) as file:
+    with border(str(path), "an .npz file of a data set"), np.load(path, allow_pickle=False) as file:
         arrays = {name: np.asarray(file[name]) for name in file.files}
-    for name in _REQUIRED:
-        if name not in arrays:
-            raise DataError(f"{path} has no array {name!r}; it has {sorted(arrays)}")
-    try:
-        return _dataset(arrays, path.stem)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from error
+        for name in _REQUIRED:
+            if name not in arrays:
+                raise DataError(f"{path} has no array {name!r}; it has {sorted(arrays)}")
+        try:
+            return _dataset(arrays, path.stem)
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from error
 
 
 def _dataset(arrays: dict[str, Any], stem: str) -> MIPLDataset:
-    q = _of_kind(arrays, "candidates", "biuf", 2).shape[1]
-    for name, kinds, ndim in _KINDS:
-        if name in arrays:
-            _of_kind(arrays, name, kinds, ndim)
-    classes = arrays.get("classes", np.arange(q))
+    classes = arrays.get("classes", np.arange(arrays["candidates"].shape[1]))
     labels = arrays.get("labels")
     if labels is not None and labels.size and not -1 <= int(labels.min()) <= int(labels.max()) < len(classes):
         raise DataError(f"the array 'labels' has a class index outside -1..{len(classes) - 1}")
+    names = arrays["feature_names"].tolist() if "feature_names" in arrays else None
     return MIPLDataset(
-        bags=Bags(arrays["instances"], arrays["offsets"], arrays.get("instance_shape"), _names(arrays)),
+        bags=Bags(arrays["instances"], arrays["offsets"], arrays.get("instance_shape"), names),
         candidates=arrays["candidates"],
         labels=label_names(labels, classes),
         classes=arrays.get("classes"),
@@ -112,17 +93,6 @@ def _dataset(arrays: dict[str, Any], stem: str) -> MIPLDataset:
         candidate_weights=arrays.get("candidate_weights"),
         background=arrays["background"].item() if "background" in arrays else None,
     )
-
-
-def _of_kind(arrays: dict[str, Any], name: str, kinds: str, ndim: int) -> NDArray[Any]:
-    array: NDArray[Any] = arrays[name]
-    if array.dtype.kind not in kinds or array.ndim != ndim:
-        raise DataError(f"the array {name!r} is {array.dtype} {array.shape}; that is not what mipl writes")
-    return array
-
-
-def _names(arrays: dict[str, Any]) -> list[str] | None:
-    return arrays["feature_names"].tolist() if "feature_names" in arrays else None
 
 
 def write_mat(dataset: MIPLDataset, path: Path) -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mipl.errors import DataError
-from mipl.io.lists import is_list, whole
+from mipl.io.cells import is_list, whole
 from mipl.io.options import Columns
 
 __all__ = [

@@ -77,8 +77,7 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
     columns : Columns
         What the user says about the columns.
     """
-    text = data.removeprefix(b"\xef\xbb\xbf")
-    extra, rows, numbers = _parsed(enumerate(text.splitlines(), start=1), where)
+    extra, rows, numbers = _parsed(enumerate(data.splitlines(), start=1), where)
     if not rows:
         raise DataError(f"{where} has no lines: the data set is empty")
     return from_table(_table(rows, numbers, where), where, columns, extra, lines=np.array(numbers))
@@ -105,24 +104,28 @@ def open_lines(path: Path, rows: int, max_bytes: int) -> tuple[Iterator[pa.Table
     """
     where = str(path)
     with open_decompressed(path) as file:
-        first = file.readline().removeprefix(b"\xef\xbb\xbf")
-    extra = _parsed([(1, first)], where)[0]
+        extra = _parsed([(1, file.readline())], where)[0]
 
     def tables() -> Iterator[pa.Table]:
         with open_decompressed(path) as file:
-            lines: list[tuple[int, bytes]] = []
-            size = 0
-            for number, line in enumerate(file, start=1):
-                lines.append((number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line))
-                size += len(line)
-                if len(lines) >= rows or size >= max_bytes:
-                    if (found := _parsed(lines, where)[1:])[0]:
-                        yield _table(*found, where)
-                    lines, size = [], 0
-            if (found := _parsed(lines, where)[1:])[0]:
-                yield _table(*found, where)
+            numbered = enumerate(file, start=1)
+            while lines := _some(numbered, rows, max_bytes):
+                if (found := _parsed(lines, where)[1:])[0]:
+                    yield _table(*found, where)
 
     return tables(), extra
+
+
+def _some(numbered: Iterator[tuple[int, bytes]], rows: int, max_bytes: int) -> list[tuple[int, bytes]]:
+    """The next lines, as many as a piece has."""
+    lines: list[tuple[int, bytes]] = []
+    size = 0
+    for number, line in numbered:
+        lines.append((number, line))
+        size += len(line)
+        if len(lines) >= rows or size >= max_bytes:
+            break
+    return lines
 
 
 def _parsed(lines: Iterable[tuple[int, bytes]], where: str) -> tuple[dict[str, Any], list[dict[str, Any]], list[int]]:
@@ -131,6 +134,7 @@ def _parsed(lines: Iterable[tuple[int, bytes]], where: str) -> tuple[dict[str, A
     rows: list[dict[str, Any]] = []
     numbers: list[int] = []
     for number, line in lines:
+        line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
         if not line.strip():
             continue
         try:

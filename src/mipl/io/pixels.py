@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mipl.errors import DataError
 from mipl.io.border import first_line
-from mipl.io.lists import edges, is_list, whole
+from mipl.io.cells import edges, is_list, whole
 from mipl.io.options import Columns
 
 __all__ = ["Pixels", "coloured", "has_images", "open_image", "patches", "pixels_of", "with_pixels"]

@@ -1,8 +1,7 @@
 """From an Arrow table to bags: the one road of all tables, one row per instance or one row per bag.
 
 Files, frames and the pieces of a scan all come through `from_table`. Features are columns of numbers, or one column of
-lists; where a row is a bag, its instances are a list of lists of numbers or a list of records. What mipl writes beside
-the rows of a file is JSON whose every value is checked before it is used.
+lists; where a row is a bag, its instances are a list of lists of numbers or a list of records.
 """
 
 from __future__ import annotations
@@ -22,13 +21,20 @@ from numpy.typing import NDArray
 from mipl.errors import DataError
 from mipl.io.border import Problem, border
 from mipl.io.cells import (
+    arrow_ids,
     as_numbers,
     candidates_or_problem,
+    depth,
+    edges,
+    is_list,
+    is_number_type,
     label_cell,
     map_labels,
     numbers_in_text,
     reads_as_number,
     restore_numbers,
+    vectors,
+    whole,
     whole_number,
     with_lists,
 )
@@ -45,12 +51,10 @@ from mipl.io.columns import (
     taken_names,
     unknown_to_model,
 )
-from mipl.io.lists import arrow_ids, depth, edges, is_list, is_number_type, vectors, whole
 from mipl.io.options import Columns
 from mipl.io.pixels import with_pixels
 from mipl.io.raw import RawBags
 from mipl.rows import group_rows
-from mipl.visible_text import is_text
 
 __all__ = ["check_metadata", "from_table", "instances_column", "metadata", "read_metadata"]
 
@@ -68,7 +72,6 @@ _WRITTEN_NUMBERS = {
         "a unit": r"[+-]?\d*[.,]?\d+(?P<unit>\s*%|\s+[^\W\d]{1,4}|\s*°\w?|\s*[µmk]?(m|s|g|Hz|dB))",
     }.items()
 }
-_LARGEST = 2**63
 
 
 def from_table(
@@ -671,20 +674,7 @@ def metadata(table: pa.Table, where: str) -> dict[str, Any]:
 
 
 def read_metadata(text: str | bytes, where: str) -> dict[str, Any]:
-    """Read the metadata of a file.
-
-    Parameters
-    ----------
-    text : str or bytes
-        A JSON object. Keys that are not known are left alone: a later version may write more of them.
-    where : str
-        What errors call the file.
-
-    Raises
-    ------
-    DataError
-        It is no such text, a value is not of its kind, or the file is of a newer format.
-    """
+    """What mipl writes beside the rows of a file, read back from JSON."""
     try:
         extra = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -693,71 +683,10 @@ def read_metadata(text: str | bytes, where: str) -> dict[str, Any]:
 
 
 def check_metadata(extra: Any, where: str) -> dict[str, Any]:
-    """The metadata of a file after JSON was read; a value that is not of its kind is an error that names its key."""
+    """The metadata of a file after JSON was read; keys that are not known are left alone."""
     if not isinstance(extra, dict):
         raise DataError(f"{where}: the metadata of mipl are a {type(extra).__name__}, not a JSON object")
-    for key, value in extra.items():
-        what, fits = _KEYS.get(key, ("", _anything))
-        if not fits(value):
-            shown = repr(value)
-            shown = shown if len(shown) <= 60 else shown[:57] + "..."
-            raise DataError(f"{where}: the metadata of mipl say {key!r}: {ascii(shown)[1:-1]}; it must be {what}")
-    if extra.get("format", 1) > 1:
-        raise DataError(f"{where} was written by a newer mipl (format {extra['format']}); upgrade mipl")
+    newest = extra.get("format", 1)
+    if isinstance(newest, int) and newest > 1:
+        raise DataError(f"{where} was written by a newer mipl (format {newest}); upgrade mipl")
     return extra
-
-
-def _anything(value: Any) -> bool:
-    return True
-
-
-def _whole(value: Any) -> bool:
-    return type(value) is int and -_LARGEST <= value < _LARGEST
-
-
-def _text(value: Any) -> bool:
-    """A text that can be written: JSON may hold halves of characters."""
-    return isinstance(value, str) and is_text(value)
-
-
-def _names(value: Any) -> bool:
-    """Different labels, all integers or all text; NumPy would drop zero characters at the end of one."""
-    if not isinstance(value, list) or not value:
-        return False
-    if all(map(_whole, value)):
-        return len(set(value)) == len(value)
-    return all(_text(name) and not name.endswith("\0") for name in value) and len(set(value)) == len(value)
-
-
-def _shape(value: Any) -> bool:
-    return isinstance(value, list) and 1 <= len(value) <= 8 and all(_whole(side) and side >= 1 for side in value)
-
-
-def _texts(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_text, value))
-
-
-def _or_null(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: value is None or fits(value)
-
-
-def _one_of(*words: Any) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, str | bool) and value in words
-
-
-_LABEL = ("an integer, a text or null", lambda value: value is None or _whole(value) or _text(value))
-#: key -> what it must be, in words and as a test
-_KEYS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "format": ("an integer from 1", lambda value: _whole(value) and value >= 1),
-    "classes": ("a list of different labels, all integers or all text", _or_null(_names)),
-    "background": _LABEL,
-    "instance_shape": ("a list of one to eight positive integers", _or_null(_shape)),
-    "feature_names": ("a list of texts", lambda value: value in (None, "given") or _texts(value)),
-    "features": ('"all"', _one_of("all")),
-    "weights": ("true or false", lambda value: isinstance(value, bool)),
-    "bag_id": ('"string"', _one_of("string")),
-    "bag_ids": ("a list of different ids, all integers or all text", _or_null(_names)),
-    "groups": ("a list of integers", _or_null(lambda value: isinstance(value, list) and all(map(_whole, value)))),
-    "name": ("a text", _or_null(_text)),
-    "description": ("a text", _text),
-}

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from mipl.errors import DataError
 from mipl.io.border import border, first_line
+from mipl.io.cells import arrow_ids, edges, whole
 from mipl.io.columns import find_roles, in_file, taken_names
-from mipl.io.lists import arrow_ids, edges, whole
 from mipl.io.options import Columns
 from mipl.io.pixels import has_images
 from mipl.io.table import from_table, instances_column, metadata

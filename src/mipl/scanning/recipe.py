@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from mipl.bags import Bags
 from mipl.errors import DataError
-from mipl.io.cells import label_cell
-from mipl.io.lists import whole
+from mipl.io.cells import label_cell, whole
 from mipl.io.raw import Loaded, RawBags, join
 from mipl.io.table import from_table, metadata
 from mipl.scanning.pieces import Layout, Piece

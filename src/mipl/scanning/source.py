@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from mipl.errors import DataError
 from mipl.io.border import border
-from mipl.io.cells import as_numbers, label_cell
+from mipl.io.cells import as_numbers, is_list, label_cell, whole
 from mipl.io.columns import absent
-from mipl.io.lists import is_list, whole
 from mipl.io.options import Columns
 from mipl.scanning.files import ParquetRows, ScanFile
 from mipl.scanning.pieces import Layout, Part, Piece, Selection, find_layout, read_pieces

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.border import border
+from mipl.io.cells import depth
 from mipl.io.columns import find_roles
 from mipl.io.compression import file_format, open_decompressed
 from mipl.io.jsonl import open_lines
-from mipl.io.lists import depth
 from mipl.io.options import Columns
 from mipl.io.pixels import has_images
 from mipl.io.raw import Loaded

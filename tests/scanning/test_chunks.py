@@ -19,8 +19,8 @@ from io_support import same_folder
 
 import mipl
 from mipl.errors import DataError
-from mipl.io.chunks import is_large, read_chunks
 from mipl.io.options import Columns
+from mipl.scanning.chunks import is_large, read_chunks
 
 
 def long(sizes: list[int]) -> pd.DataFrame:
@@ -139,7 +139,7 @@ def test_compressed_text_comes_in_chunks(tmp_path: Path, suffix: str, compressio
 
 
 def test_a_compressed_file_counts_for_more_than_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("mipl.io.chunks._CHUNK_BYTES", 1000)
+    monkeypatch.setattr("mipl.scanning.chunks._CHUNK_BYTES", 1000)
     for name, size, large in (("a.csv", 900, False), ("b.csv.gz", 200, False), ("c.csv.gz", 300, True)):
         (tmp_path / name).write_bytes(b"x" * size)
         assert is_large([tmp_path / name]) == large

@@ -85,11 +85,16 @@ def read(data: bytes | Path, where: str, columns: Columns) -> RawBags:
     columns : Columns
         What the user says about the columns.
     """
-    with border(where, "a Parquet file"), open_parquet(data) as file:
-        # One row group after the other: all at once, Arrow holds the pages of all of them, too.
-        groups = [file.read_row_group(g) for g in range(file.num_row_groups)]
-        table = pa.concat_tables(groups) if groups else file.schema_arrow.empty_table()
+    with border(where, "a Parquet file"):
+        table = _read_table(data)
     return from_table(table, where, columns, metadata(table, where))
+
+
+def _read_table(data: bytes | Path) -> pa.Table:
+    """All rows. The open file is forgotten with this call: it holds the pages that it has read."""
+    with open_parquet(data) as file:
+        groups = [file.read_row_group(g) for g in range(file.num_row_groups)]
+        return pa.concat_tables(groups) if groups else file.schema_arrow.empty_table()
 
 
 def open_parquet(data: bytes | str | Path, buffer_size: int = 0) -> pq.ParquetFile:

@@ -403,10 +403,12 @@ def _one_per_bag(
         codes.append(-1 if cell is None else number.setdefault(key, len(number)))
         values.setdefault(codes[-1], cell)
     values[-1] = None
-    code = np.array([*codes, -1], dtype=np.int64)[places][rows]
+    code = np.array([*codes, -1], dtype=np.int32)[places][rows]
     known = code >= 0
     n = len(code)
-    first = np.minimum.reduceat(np.where(known, np.arange(n), n), starts)
+    place = np.arange(n, dtype=np.int32 if n < 2**31 else np.int64)
+    place[~known] = n
+    first = np.minimum.reduceat(place, starts)
     at = np.where(first < n, first, starts)
     of_bag = np.where(first < n, code[at], -1)
     odd = np.flatnonzero(known & (code != np.repeat(of_bag, sizes)))

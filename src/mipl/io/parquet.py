@@ -87,6 +87,7 @@ def read(data: bytes | Path, where: str, columns: Columns) -> RawBags:
     """
     with border(where, "a Parquet file"):
         table = _read_table(data)
+        pa.default_memory_pool().release_unused()  # what decoding took is needed for the bags now
     return from_table(table, where, columns, metadata(table, where))
 
 

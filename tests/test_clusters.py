@@ -14,7 +14,7 @@ import pytest
 import mipl
 from mipl.clusters import connect
 from mipl.errors import DataError, UnavailableError
-from mipl.io.columns import Columns
+from mipl.io.options import Columns
 from mipl.prediction import Reading, predict_to_folder
 
 distributed = pytest.importorskip("distributed")

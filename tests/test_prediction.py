@@ -17,7 +17,7 @@ from bench_runs import PATIENCE, wait_for_end
 import mipl
 from mipl.cli import main
 from mipl.errors import DataError, ParameterError
-from mipl.io.columns import Columns
+from mipl.io.options import Columns
 from mipl.prediction import MANIFEST, Predicted, Reading, predict_to_folder
 
 N_FILES = 5

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from mipl.registry import make, methods
     from mipl.resolution import Resolution
     from mipl.resolving import explain, resolve
-    from mipl.scanning.opening import scan
-    from mipl.scanning.scan import Scan
+    from mipl.scanning.scan import Scan, scan
     from mipl.scoring import label_free_score
     from mipl.transform import BagTransformer
 
@@ -58,7 +57,7 @@ _EXPORTS = {
     "make_pipeline": "mipl.pipeline",
     "methods": "mipl.registry",
     "resolve": "mipl.resolving",
-    "scan": "mipl.scanning.opening",
+    "scan": "mipl.scanning.scan",
 }
 _SUBMODULES = ("bench", "checks", "datasets", "deep", "features", "gp", "io", "mil", "pll", "report", "scoring")
 

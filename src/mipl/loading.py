@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -14,16 +13,16 @@ from mipl.arrays import is_table
 from mipl.dataset import MIPLDataset
 from mipl.datasets.registry import builder, dataset_names
 from mipl.errors import DataError
-from mipl.io import frames
-from mipl.io.columns import Columns
 from mipl.io.compression import file_format
+from mipl.io.options import OPTIONS, Columns, describes_options
 from mipl.io.raw import Loaded
-from mipl.io.sources import READERS, read_files
+from mipl.io.sources import READERS, read_files, read_frame
 from mipl.supervision import background_column
 
 __all__ = ["check_source", "load", "load_with_ids", "with_background"]
 
 
+@describes_options
 def load(
     source: Any,
     *,
@@ -42,8 +41,6 @@ def load(
     table: str | Path | None = None,
     patch: int | None = None,
     size: int | None = None,
-    verify: bool = True,
-    max_bytes: int | None = None,
     **options: Any,
 ) -> MIPLDataset:
     """Load a data set by its name (``"digits"``, ``"mnist"``, ...), from files, or from a table in memory.
@@ -54,49 +51,11 @@ def load(
         A name of `mipl.datasets.dataset_names()`; or a file (.csv, .tsv, .parquet, .feather, .jsonl, .xlsx, .npz,
         .mat; text may be compressed), a pattern such as ``"day*.csv"``, a folder of such files, a folder of images,
         ``"-"`` for standard input, or several of these. A table is read as the same table in a file would be.
-    bag : str, default=None
-        The column that names the bag of each row; None looks for ``bag_id``.
-    candidates : str, default=None
-        The column of candidate labels; None looks for ``candidates``.
-    label : str, default=None
-        The column of true labels, for evaluation; None takes ``label`` where there is one.
-    features : str or sequence of str, default=None
-        The feature columns, by name or pattern (``"mfcc_*"``), or one column of lists; None takes all columns of
-        numbers but those that are obviously an index or an id.
-    ignore : str or sequence of str, default=None
-        Columns that are left out, by name or pattern.
-    instance_id : str, default=None
-        The column that names each instance; tables of answers repeat it.
-    sep : str, default=None
-        What separates the columns of a text file; None detects comma, semicolon or tab.
-    decimal : str, default=None
-        The decimal mark of a text file, ``"."`` or ``","``; None detects it.
-    missing : str or mapping from str to float, default=None
-        ``"drop"`` leaves out instances with a missing value, ``"mean"`` fills in the mean of the column in this file, a
-        mapping the value that it has for the feature, such as the means that a model remembers; None refuses missing
-        values.
-    candidates_sep : str, default="|"
-        What separates the labels in a candidates cell.
+    {options}
     unlabelled : sequence of labels, default=None
         The classes that a bag without candidates may have: all of them become its candidates. None refuses such bags.
     background : label, default=None
         The class whose bags have no positive instance; None takes the one that the file or the data set names.
-    table : str or Path, default=None
-        A file of candidates by bag: a table with one row per bag, one with one row per answer of a person, or an
-        export of Label Studio (.json); `bag` and `candidates` then name its columns too. For a folder of images None
-        takes the only .csv, .tsv or .xlsx in the folder.
-    patch : int, default=32
-        For a folder or column of images, height and width of the patches that each image is cut into. They cover it:
-        where they do not divide it, the last ones overlap those before.
-    size : int, default=None
-        For a folder or column of images, height and width to which they are resized first; None leaves them as they
-        are.
-    verify : bool, default=True
-        Whether checksums in files that mipl wrote are compared. False reads a file that was edited by hand, or what is
-        left of a damaged one.
-    max_bytes : int, default=None
-        The most bytes that one file may take in memory by what it declares (a compressed file of a megabyte can declare
-        any size); more is an error before it is read. None takes half of the machine's memory.
     **options
         For a name: ``r`` (false positive labels per bag, default 1), ``seed`` (default 0) and what else the data set's
         builder takes.
@@ -110,29 +69,14 @@ def load(
     New files as the training files of a model were read, with its means in place of missing values:
     ``load("new.csv", **model.reading_)``.
     """
-    columns = Columns(
-        bag=bag,
-        candidates=candidates,
-        label=label,
-        features=features,
-        ignore=ignore,
-        instance_id=instance_id,
-        sep=sep,
-        decimal=decimal,
-        missing=missing,
-        candidates_sep=candidates_sep,
-        verify=verify,
-        max_bytes=max_bytes,
-    )
-    images = {"table": None if table is None else Path(table), "patch": patch, "size": size}
-    return load_with_ids(source, columns, unlabelled, images, background=background, **options).dataset
+    columns = Columns(**{name: value for name, value in locals().items() if name in OPTIONS})
+    return load_with_ids(source, columns, unlabelled, background=background, **options).dataset
 
 
 def load_with_ids(
     source: Any,
     columns: Columns | None = None,
     unlabelled: Sequence[Any] | None = None,
-    images: dict[str, Any] | None = None,
     *,
     background: Any = None,
     **options: Any,
@@ -147,37 +91,33 @@ def load_with_ids(
         What is known of the columns.
     unlabelled : sequence of labels, default=None
         As in `load`.
-    images : dict, default=None
-        The options `table`, `patch` and `size` of `load`.
     background : label, default=None
         As in `load`.
     **options
         For a data set by name.
     """
     columns = columns or Columns()
-    given = {name: value for name, value in (images or {}).items() if value is not None}
     if is_table(source):
-        columns = replace(columns, **{name: given.pop(name) for name in ("patch", "size") if name in given})
-        if given or options:
-            raise DataError(f"tables have no option {', '.join(map(repr, [*given, *options]))}; see mipl.load")
-        loaded = frames.read(source, columns).load(columns.missing, unlabelled, warn=True)
+        if columns.table is not None or options:
+            names = [*(["table"] if columns.table is not None else []), *options]
+            raise DataError(f"tables have no option {', '.join(map(repr, names))}; see mipl.load")
+        loaded = read_frame(source, columns).load(columns.missing, unlabelled, warn=True)
         return _finished(loaded, columns, background)
     sources = [source] if isinstance(source, str | Path) else list(source) if isinstance(source, Iterable) else [source]
     if not sources:
         raise DataError("no files to load")
     if len(sources) == 1 and isinstance(sources[0], str) and sources[0] in dataset_names():
         # Options such as `patch` are an image folder's and a data set's alike; the data set says which it has.
-        given = {name: value for name, value in given.items() if name not in columns.remembered}
-        if columns.said() or given.keys() - inspect.signature(builder(sources[0])).parameters.keys():
+        its_own = inspect.signature(builder(sources[0])).parameters.keys()
+        given = {**columns.said(), **({} if columns.table is None else {"table": columns.table})}
+        if given.keys() - ({"patch", "size"} & its_own):
             raise DataError(f"{sources[0]} is a data set by name; options for columns and images are for files")
-        return _finished(Loaded(_build(sources[0], {**given, **options})), columns, background)
+        return _finished(Loaded(_build(sources[0], {**given, **options})), Columns(), background)
     for each in sources:
         check_source(each)
     if options:
         raise DataError(f"files have no option {', '.join(map(repr, options))}; see mipl.load for those they have")
-    loaded = read_files(sources, columns, unlabelled, **given)
-    images_of = {name: given[name] for name in ("patch", "size") if name in given}
-    return _finished(loaded, replace(columns, **images_of), background)
+    return _finished(read_files(sources, columns, unlabelled), columns, background)
 
 
 def _finished(loaded: Loaded, columns: Columns, background: Any) -> Loaded:

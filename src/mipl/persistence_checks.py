@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from mipl.bags import Bags
 from mipl.errors import DataError, MIPLError
 from mipl.feature_ranges import far_features_untold
-from mipl.io.columns import check_reading
+from mipl.io.options import check_reading
 from mipl.parameters import check_parameters
 
 __all__ = ["answers", "check_array", "check_model", "describe_array"]

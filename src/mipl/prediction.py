@@ -22,9 +22,8 @@ from mipl.base import MIPLClassifier
 from mipl.clusters import check_versions, cluster_errors, completed, same
 from mipl.compute import limit_torch
 from mipl.errors import DataError, MIPLError, ParameterError, UnavailableError
-from mipl.io.chunks import is_large, read_chunks
-from mipl.io.columns import Columns
 from mipl.io.compression import file_format
+from mipl.io.options import Columns
 from mipl.io.raw import Loaded
 from mipl.io.sources import expand, files_read, read_files
 from mipl.io.tables import TABLE_SUFFIXES, write_tables
@@ -32,6 +31,7 @@ from mipl.overwriting import refuse_overwriting
 from mipl.persistence import load_model
 from mipl.resolution import Resolution
 from mipl.resolving import explain
+from mipl.scanning.chunks import is_large, read_chunks
 
 __all__ = ["Predicted", "Reading", "predict_to_file", "predict_to_folder"]
 
@@ -45,13 +45,11 @@ class Reading(NamedTuple):
     Attributes
     ----------
     columns : Columns, what the columns of the files are, and what the model remembers of them
-    images : dict, options for images
     chunk : int, the instances of a chunk; None decides by the size of the files
     raw : bool, whether names are written as they are, also where a spreadsheet would take them for formulas
     """
 
     columns: Columns
-    images: dict[str, Any]
     chunk: int | None = None
     raw: bool = False
 
@@ -190,7 +188,7 @@ def predict_to_folder(
     sources = [source for source in expand(files) if source.resolve() not in answers]
     if not sources:
         raise DataError(f"all of these files are answers of an earlier run in {folder}; name the files of the bags")
-    targets, table = _targets(sources, folder), reading.images.get("table")
+    targets, table = _targets(sources, folder), reading.columns.table
     refuse_overwriting([*targets.values(), folder / MANIFEST], [model, table], sources)
     for target in targets.values():
         if target.exists() and target.resolve() not in answers:
@@ -198,7 +196,7 @@ def predict_to_folder(
                 f"{target} exists and is no answer of an earlier run; move it away, or choose another folder for --out"
             )
     folder.mkdir(parents=True, exist_ok=True)
-    common = f"{_sha256(model)} {'' if table is None else _sha256(table)} {reading!r} {__version__}"
+    common = f"{_sha256(model)} {'' if table is None else _sha256(Path(table))} {reading!r} {__version__}"
     done: dict[Path, Predicted] = {}
     left: dict[Path, Path] = {}
     for source, target in targets.items():
@@ -234,8 +232,8 @@ def predict_to_folder(
 def _parts(files: Sequence[str], reading: Reading, model: MIPLClassifier) -> Iterator[Loaded]:
     classes = model.classes_.tolist()
     if reading.chunk is not None or is_large(files):
-        return read_chunks(files, reading.columns, classes, reading.chunk, **reading.images)
-    return iter([read_files(files, reading.columns, classes, **reading.images)])
+        return read_chunks(files, reading.columns, classes, reading.chunk)
+    return iter([read_files(files, reading.columns, classes)])
 
 
 def _hits(found: Resolution) -> tuple[int, int]:

@@ -46,7 +46,7 @@ def test_a_fit_and_predictions_on_a_cluster_are_those_of_this_machine(run, parts
 
 
 def test_files_that_would_fill_half_of_the_memory_are_read_block_by_block(run, parts, monkeypatch, tmp_path):
-    monkeypatch.setattr("mipl.io.chunks._CHUNK_BYTES", 1000)
+    monkeypatch.setattr("mipl.scanning.chunks._CHUNK_BYTES", 1000)
     run("fit", "in/*.parquet", *FIT, "--out", "loaded.mipl", "--quiet")
     monkeypatch.setattr("mipl.compute.free_memory", lambda: 1000.0)
     told = run("fit", "in/*.parquet", *FIT, "--out", "scanned.mipl")

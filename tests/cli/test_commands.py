@@ -134,7 +134,6 @@ def test_options_of_several_values_and_flags_may_be_repeated(run):
     ALL["check"].make_context("check", ["d.csv", "--ignore", "a", "--ignore", "b", "--json", "--json"])
     told = run("check", "d.csv", "--candidates", "a", "--candidates", "b", code=2)
     assert "--candidates is given 2 times" in told.stderr
-    assert "--verify is given 2 times" in run("check", "d.csv", "--verify", "--no-verify", code=2).stderr
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -32,7 +32,7 @@ def test_a_large_file_is_explained_in_chunks_with_the_same_answers(run, animals,
     (tmp_path / "named.csv").write_text("".join(f"{a},{b}\n" for a, b in zip(lines, names, strict=True)))
     words = ("explain", "m.mipl", "named.csv", "--instance-id", "note")
     run(*words, "--out", "whole.csv", "--instances", "whole-instances.csv")
-    monkeypatch.setattr("mipl.io.chunks._CHUNK_BYTES", 200)
+    monkeypatch.setattr("mipl.scanning.chunks._CHUNK_BYTES", 200)
     done = run(*words, "--out", "parts.csv", "--instances", "parts-instances.csv")
     assert (tmp_path / "parts.csv").read_text() == (tmp_path / "whole.csv").read_text()
     assert (tmp_path / "parts-instances.csv").read_text() == (tmp_path / "whole-instances.csv").read_text()

@@ -81,7 +81,7 @@ def test_a_file_whose_bags_are_all_of_one_class_is_predicted(run, animals, model
 
 def test_large_files_are_read_in_chunks_without_being_asked(run, animals, model, rows, monkeypatch):
     run("predict", "m.mipl", "new.csv", "--out", "whole.csv", "--instances", "whole-instances.csv")
-    monkeypatch.setattr("mipl.io.chunks._CHUNK_BYTES", 200)
+    monkeypatch.setattr("mipl.scanning.chunks._CHUNK_BYTES", 200)
     sizes = []
     explain = mipl.resolving.explain
     monkeypatch.setattr(

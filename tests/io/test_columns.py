@@ -14,7 +14,8 @@ from io_support import same_folder
 
 import mipl
 from mipl.errors import DataError, ParameterError
-from mipl.io.columns import Columns, non_feature
+from mipl.io.columns import non_feature
+from mipl.io.options import Columns
 
 
 def frame(m: int = 6) -> pd.DataFrame:

@@ -12,8 +12,8 @@ from io_support import load_or_refuse, same_folder
 
 import mipl
 from mipl.errors import DataError
-from mipl.io.chunks import read_chunks
-from mipl.io.columns import Columns
+from mipl.io.options import Columns
+from mipl.scanning.chunks import read_chunks
 
 
 def test_a_spreadsheet_with_scattered_rows_and_blanks_is_read(tmp_path):
@@ -192,4 +192,13 @@ def test_a_title_above_the_columns_is_told(tmp_path, sep):
     path = tmp_path / "x.csv"
     path.write_text("My birds of 2024\n\n" + "bag_id|candidates|x\na|owl|1\nb|wren|2\n".replace("|", sep))
     with pytest.raises(DataError, match=r"the first line, 'My birds of 2024', does not name the columns"):
+        mipl.load(path)
+
+
+def test_a_first_line_that_a_spreadsheet_rewrote_is_told(tmp_path):
+    path = tmp_path / "x.csv"
+    mipl.MIPLDataset([[[1.0]], [[2.0]]], [["b", "a"], ["b"]], classes=["b", "a"]).save(path)
+    first, _, rest = path.read_text(encoding="utf-8").partition("\n")
+    path.write_text('"' + first.replace('"', '""') + '"\n' + rest, encoding="utf-8")
+    with pytest.raises(DataError, match="a spreadsheet has rewritten the first line"):
         mipl.load(path)

@@ -9,7 +9,7 @@ import pytest
 
 import mipl
 from mipl.errors import DataError
-from mipl.io.guessing import likely_columns
+from mipl.io.columns import likely_columns
 
 TABLE = {
     "site": ["A"] * 6,

@@ -15,8 +15,8 @@ from PIL import Image
 
 import mipl
 from mipl.errors import DataError
-from mipl.io.chunks import read_chunks
-from mipl.io.columns import Columns
+from mipl.io.options import Columns
+from mipl.scanning.chunks import read_chunks
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (4, 16, 24, 3), np.uint8)
 TAGS = [["cat", "dog"], ["cat", "dog"], ["dog"], ["dog"]]

@@ -14,6 +14,7 @@ from PIL import Image
 
 import mipl
 from mipl.errors import DataError
+from mipl.io.options import Columns
 from mipl.loading import load_with_ids
 
 
@@ -47,7 +48,7 @@ def test_patches_put_together_are_the_image(tmp_path: Path, down, across, rest, 
     channels = (3,) if colour else ()
     height, width = down * patch + rest, across * patch
     pictures = photos(folder, (height, width, *channels))
-    loaded = load_with_ids(folder, images={"patch": patch})
+    loaded = load_with_ids(folder, Columns(patch=patch))
     ds = loaded.dataset
     assert ds.bags.instance_shape == (patch, patch, *channels)
     assert ds.bags.sizes.tolist() == [(down + (rest > 0)) * across] * 4

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from io_support import same_folder
 
 import mipl
-from mipl.io.labels import candidate_cell
+from mipl.io.cells import candidate_cell
 
 name = st.text(st.characters(categories=("L", "Nd")), min_size=1, max_size=6)
 

@@ -70,3 +70,15 @@ def test_weights_that_do_not_fit_their_candidates_name_the_row(tmp_path):
     pq.write_table(pa.table(columns), tmp_path / "w.parquet")
     with pytest.raises(DataError, match="row 1 does not have one weight for each candidate"):
         mipl.load(tmp_path / "w.parquet")
+
+
+def test_every_page_has_a_checksum_that_is_compared(tmp_path):
+    ds = mipl.load("digits")[:20]
+    path = ds.save(tmp_path / "x.parquet")
+    content = bytearray(path.read_bytes())
+    start = pq.ParquetFile(path).metadata.row_group(0).column(1)
+    content[start.data_page_offset + start.total_compressed_size // 2] ^= 1
+    path.write_bytes(bytes(content))
+    for read in (mipl.load, lambda path: mipl.scan(path).to_dataset()):
+        with pytest.raises(DataError, match=r"x\.parquet .*CRC"):
+            read(path)

@@ -9,7 +9,7 @@ import pytest
 from scipy.io import savemat
 
 import mipl
-from mipl.io import published
+from mipl.io import arrays
 
 
 def published_layout(path: Path) -> Path:
@@ -22,13 +22,13 @@ def published_layout(path: Path) -> Path:
 
 def test_the_id_of_a_file_is_the_one_that_git_gives_it(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"hello\n")
-    assert published.git_blob(tmp_path / "a.txt") == "ce013625030ba8dba906f756967f9e9ca394464a"  # git hash-object
+    assert arrays.git_blob(tmp_path / "a.txt") == "ce013625030ba8dba906f756967f9e9ca394464a"  # git hash-object
 
 
 def test_a_data_set_says_whether_its_file_is_the_authors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = published_layout(tmp_path / "MNIST_MIPL_r1.mat")
     assert mipl.load(path).description.startswith("Not one of the authors'")
-    monkeypatch.setattr(published, "AUTHORS_MNIST", ("00000000", published.git_blob(path)[:8]))
+    monkeypatch.setattr(arrays, "AUTHORS_MNIST", ("00000000", arrays.git_blob(path)[:8]))
     assert mipl.load(path).description.startswith("One of the MNIST-MIPL files that the authors")
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import mipl
 from mipl.errors import DataError
-from mipl.io.answers import Answer, votes_of
+from mipl.io.side_table import Answer, votes_of
 
 
 @pytest.fixture

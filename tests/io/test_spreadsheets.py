@@ -10,8 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mipl.io.spreadsheets import escaped_cell, is_formula, unescaped_cell
-from mipl.io.tables import write_table
+from mipl.io.tables import escaped_cell, is_formula, unescaped_cell, write_table
 
 HOSTILE = ["=1+1", "+1-x", "-cmd", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1+1", "'quoted", "=cmd|' /C calc'!A0"]
 HARMLESS = ["owl", "", "-1.5", "+3e-5", "1=1", "a-b", "é"]

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import mipl
 from mipl.cli import app
 from mipl.io.decisions import apply_decisions, read_decisions
-from mipl.io.spreadsheets import is_formula
+from mipl.io.tables import is_formula
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="the browser tests need selenium")
 By = pytest.importorskip("selenium.webdriver.common.by").By

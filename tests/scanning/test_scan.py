@@ -24,7 +24,7 @@ import mipl
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError, ParameterError
 from mipl.io.parquet import to_table
-from mipl.scanning.rows import ParquetRows
+from mipl.scanning.files import ParquetRows
 
 few = settings(same_folder, max_examples=25)
 

@@ -101,15 +101,11 @@ DAMAGE: list[Callable[[bytes, np.random.Generator], bytes]] = [flipped, truncate
 
 
 def forged(path: Path, rng: np.random.Generator) -> None:
-    """Write a file again with one odd value in its metadata or one odd array, and without any checksum of mipl."""
-    {
-        ".parquet": _forged_arrow, ".feather": _forged_arrow, ".csv": _forged_text, ".jsonl": _forged_text,
-        ".npz": _forged_npz, ".mat": _forged_mat,
-    }[path.suffix](path, rng)  # fmt: skip
+    """Write a Parquet, Feather or text file again with one odd value in its metadata or one odd column."""
+    (_forged_text if path.suffix in (".csv", ".jsonl") else _forged_arrow)(path, rng)
 
 
 def _odd_metadata(extra: dict[str, Any], rng: np.random.Generator) -> Any:
-    extra = {key: value for key, value in extra.items() if key != "crc32"}
     if rng.random() < 0.1:
         return ODD[int(rng.integers(len(ODD)))]
     keys = [*extra, "format", "classes", "background", "instance_shape", "feature_names", "name", "weights", "bag_id"]
@@ -157,40 +153,6 @@ def _forged_text(path: Path, rng: np.random.Generator) -> None:
         extra = json.loads(first)["mipl"]
         line = json.dumps({"mipl": _odd_metadata(extra, rng)})
     path.write_text(f"{line}\n{rest}", encoding="utf-8")
-
-
-def _odd_array(old: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    with np.errstate(all="ignore"):
-        found = [
-            np.atleast_1d(old)[:0], old.reshape(-1), old[..., None], np.array(old.flat[0]), np.full(old.shape, b"x"),
-            np.full(old.shape, "x"), np.full(old.shape, np.nan), np.full(old.shape, 2**62), np.full(old.shape, -7),
-            old.astype(complex) if old.dtype.kind in "fiub" else old, np.concatenate([np.atleast_1d(old)] * 2),
-            np.zeros(old.shape, "M8[s]"), np.zeros(old.shape, [("a", "i4"), ("b", "f4")]), np.full(old.shape, np.inf),
-        ]  # fmt: skip
-    return found[int(rng.integers(len(found)))]
-
-
-def _forged_npz(path: Path, rng: np.random.Generator) -> None:
-    with np.load(path) as file:
-        arrays = {name: file[name] for name in file.files}
-    name = sorted(arrays)[int(rng.integers(len(arrays)))]
-    arrays[name] = _odd_array(arrays[name], rng)
-    np.savez(path, **arrays)
-
-
-def _forged_mat(path: Path, rng: np.random.Generator) -> None:
-    from scipy.io import loadmat, savemat
-
-    content = loadmat(path)
-    content = {name: value for name, value in content.items() if not name.startswith("_")}
-    if rng.random() < 0.5:
-        content["mipl"] = json.dumps(_odd_metadata(json.loads(str(content["mipl"].item())), rng))
-    else:
-        cells = content["data"]
-        i, j = int(rng.integers(cells.shape[0])), int(rng.integers(cells.shape[1]))
-        odd = _odd_array(cells[i, j], rng)
-        cells[i, j] = odd if odd.dtype.kind in "fiub" else "x"
-    savemat(path, content, appendmat=False, do_compression=True)
 
 
 # -------------------------------------------------------------------- models, re-signed
@@ -272,11 +234,12 @@ class Tally:
         else:
             self.count({None: "read", True: "right", False: "wrong"}[right], example)
 
-    def check(self) -> None:
-        """Print the counts, and fail where something happened that must not."""
+    def check(self, most_wrong: int = 0) -> None:
+        """Print the counts, and fail where something happened that must not; at most so many may be wrong."""
         total = sum(self.counts.values())
         shown = ", ".join(f"{count} {what}" for what, count in sorted(self.counts.items()))
         print(f"{self.name}: {total} tried, {shown}")
-        bad = ("raw error", "wrong", "refused in several lines", "lost", "not finite")
-        met = {what: (self.counts[what], self.first[what]) for what in bad if self.counts[what]}
+        allowed = {"raw error": 0, "wrong": most_wrong, "refused in several lines": 0, "lost": 0, "not finite": 0}
+        bad = [what for what, most in allowed.items() if self.counts[what] > most]
+        met = {what: (self.counts[what], self.first[what]) for what in bad}
         assert not met, f"{self.name}: {met}"

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from mipl.checking.report import Report, check
-from mipl.io.problems import Problem
+from mipl.io.border import Problem
 
 __all__ = ["Problem", "Report", "check"]

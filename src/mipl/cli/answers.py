@@ -110,7 +110,7 @@ def stream_answers(
 
     loaded = load_model(model)
     reading = reading.for_model(loaded, quiet)
-    how = prediction.Reading(reading.columns(), reading.images(), chunk, raw)
+    how = prediction.Reading(reading.columns(), chunk, raw)
     with working("predicting", quiet):
         done = prediction.predict_to_file(loaded, files, out, how, instances, lambda text: say(text, quiet), evidence)
     say_accuracy([done], quiet)

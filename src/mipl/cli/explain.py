@@ -38,10 +38,10 @@ def explain(
 ) -> None:
     """Label every bag among all classes of the model, and name the instance that the label comes from."""
     from mipl.io.atomic import check_writable, is_stream
-    from mipl.io.chunks import is_large
     from mipl.io.tables import TABLE_SUFFIXES, check_table_path
     from mipl.persistence import load_model
     from mipl.resolving import explain as explain_bags
+    from mipl.scanning.chunks import is_large
 
     as_page = out is not None and out.suffix.lower() == _PAGE
     if out is not None:

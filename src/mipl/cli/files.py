@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mipl.cli.output import say, working
+from mipl.io.options import OPTIONS, Columns
 
 if TYPE_CHECKING:
     from mipl.base import MIPLClassifier
-    from mipl.io.columns import Columns
     from mipl.io.raw import Loaded
 
 __all__ = ["BackgroundOption", "FilesArgument", "Reading", "as_words", "reads_files"]
@@ -36,59 +36,28 @@ BackgroundOption = Annotated[
 ]
 
 _PANEL = "What the columns are"
-_IMAGES = "Images"
 
 
-def _option(kind: Any, name: str, text: str, panel: str = _PANEL, **more: Any) -> Any:
-    return Annotated[kind, typer.Option(name, help=text, rich_help_panel=panel, **more)]
-
-
-_OPTIONS: dict[str, Any] = {
-    "bag": _option(str | None, "--bag", "Column that names the bag of each row. Default: bag_id."),
-    "candidates": _option(str | None, "--candidates", "Column of candidate labels, a|b. Default: candidates."),
-    "label": _option(str | None, "--label", "Column of true labels, to compare with. Default: label, if there is one."),
-    "features": _option(
-        list[str] | None,
-        "--features",
-        "Feature columns, by name or pattern such as 'mfcc_*'; may be repeated. Default: all columns of numbers but "
-        "those that are obviously an index or an id.",
-    ),
-    "ignore": _option(
-        list[str] | None, "--ignore", "Columns to leave out, by name or pattern; may be repeated. Default: none."
-    ),
-    "instance_id": _option(str | None, "--instance-id", "Column that names each instance. Default: they are counted."),
-    "sep": _option(str | None, "--sep", "Separator of a text file: ',' ';' or tab. Default: detected."),
-    "decimal": _option(str | None, "--decimal", "Decimal mark of a text file: '.' or ','. Default: detected."),
-    "missing": _option(
-        str | None,
-        "--missing",
-        "Missing values: drop (leave out the instance) or mean (of the column; that of the training data where the "
-        "model knows it). Default: an error.",
-        metavar="drop|mean",
-        autocompletion=lambda incomplete: [word for word in ("drop", "mean") if word.startswith(incomplete)],
-    ),
-    "candidates_sep": _option(
-        str | None, "--candidates-sep", "Separator of the labels in a candidates cell. Default: '|'."
-    ),
-    "verify": _option(
-        bool, "--verify/--no-verify", "Compare the checksums in files that mipl wrote; not for a file edited by hand."
-    ),
-    "max_bytes": _option(
-        int | None, "--max-bytes", "Most bytes that a file may take in memory. Default: half of the machine's memory."
-    ),
-    "table": _option(
-        Path | None,
-        "--table",
-        "File of candidates by bag: one row per bag, one row per answer of a person, or an export of Label Studio "
-        "(.json). Default: none; for a folder of images the only table in it.",
-    ),
-    "patch": _option(
-        int | None, "--patch", "Side in pixels of the patches that an image is cut into. Default: 32.", _IMAGES
-    ),
-    "size": _option(int | None, "--size", "Side to which images are resized first. Default: as they are.", _IMAGES),
+_KINDS: dict[str, Any] = {
+    **dict.fromkeys(("features", "ignore"), list[str] | None),
+    "table": Path | None,
+    **dict.fromkeys(("patch", "size"), int | None),
 }
-_DEFAULTS = {**dict.fromkeys(_OPTIONS), "verify": True}
-_IMAGE_OPTIONS = ("table", "patch", "size")
+_MORE: dict[str, Any] = {
+    "patch": {"rich_help_panel": "Images"},
+    "size": {"rich_help_panel": "Images"},
+    "missing": {
+        "metavar": "drop|mean",
+        "autocompletion": lambda incomplete: [word for word in ("drop", "mean") if word.startswith(incomplete)],
+    },
+}
+_OPTIONS: dict[str, Any] = {
+    name: Annotated[
+        _KINDS.get(name, str | None),
+        typer.Option(f"--{name.replace('_', '-')}", help=words, **{"rich_help_panel": _PANEL, **_MORE.get(name, {})}),
+    ]
+    for name, (_, words) in OPTIONS.items()
+}
 
 
 @dataclass(frozen=True)
@@ -115,17 +84,11 @@ class Reading:
 
     def columns(self) -> Columns:
         """What was said about the columns, and what a model knows of them."""
-        from mipl.io.columns import Columns
-
-        said: dict[str, Any] = {k: v or None for k, v in self.options.items() if k not in _IMAGE_OPTIONS}
-        if self.options["candidates_sep"] is None:
-            del said["candidates_sep"]
-        return Columns(**{**said, "verify": self.options["verify"]}, **self.of_model)
+        return Columns(**self.given(), **self.of_model)
 
     def given(self) -> dict[str, Any]:
         """The options that were given, as `mipl.load` and `mipl.check` take them."""
-        asked = {name: value for name, value in self.options.items() if value or value is False}
-        return {name: value for name, value in asked.items() if value != _DEFAULTS[name]}
+        return {name: value for name, value in self.options.items() if value not in (None, [])}
 
     def refuse_overwriting(
         self, files: Sequence[str], outputs: Sequence[str | Path | None], *others: Path | None
@@ -135,20 +98,16 @@ class Reading:
 
         refuse_overwriting(outputs, [self.options["table"], *others], files)
 
-    def images(self) -> dict[str, Any]:
-        """What was said about folders of images."""
-        return {k: self.options[k] for k in _IMAGE_OPTIONS}
-
     def load(
         self, files: Sequence[str], quiet: bool, unlabelled: Sequence[Any] | None = None, **options: Any
     ) -> Loaded:
         """Read the data, and say how the columns were taken; options that are None are not given."""
-        from mipl.checking.classes import joined_names
+        from mipl.checking.report import joined_names
         from mipl.loading import load_with_ids
 
         with working(f"reading {', '.join(files[:3])}", quiet):
             given = {name: value for name, value in options.items() if value is not None}
-            loaded = load_with_ids(list(files), self.columns(), unlabelled, self.images(), **given)
+            loaded = load_with_ids(list(files), self.columns(), unlabelled, **given)
         # With -v the library's own log says so.
         if not logging.getLogger("mipl").isEnabledFor(logging.INFO):
             for remark in loaded.remarks:
@@ -178,7 +137,7 @@ def reads_files(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of files; it gets them as the argument `reading`, a `Reading`."""
     own = inspect.signature(command, eval_str=True)
     added = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_DEFAULTS[name], annotation=kind)
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
         for name, kind in _OPTIONS.items()
     ]
     kept = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own.parameters.values() if p.name != "reading"]

@@ -84,11 +84,11 @@ def _check_method(method: str, params: list[str] | None) -> None:
 def _scan(files: list[str], reading: Reading, in_blocks: bool, on_cluster: bool, quiet: bool) -> Scan | None:
     """The files as a scan where they are better not loaded: on a cluster, or where memory is short for them."""
     from mipl.compute import free_memory
-    from mipl.io.chunks import is_large
     from mipl.io.compression import file_format
     from mipl.io.sources import expand
+    from mipl.scanning.chunks import is_large
     from mipl.scanning.files import SUFFIXES
-    from mipl.scanning.opening import scan
+    from mipl.scanning.scan import scan
 
     given = reading.given()
     if "-" in files or set(given) - set(_SCAN_OPTIONS) or given.get("missing") is not None:

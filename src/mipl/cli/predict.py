@@ -54,10 +54,10 @@ def predict(
 ) -> None:
     """Predict the label of every bag, with the probability of each class; the bags need no candidates."""
     from mipl.errors import ParameterError
-    from mipl.io.chunks import is_large
     from mipl.io.tables import check_table_path
     from mipl.persistence import load_model
     from mipl.resolving import explain
+    from mipl.scanning.chunks import is_large
 
     into_folder = out is not None and (out.endswith("/") or Path(out).is_dir())
     if instances is not None:
@@ -108,7 +108,7 @@ def _predict_folder(
     from mipl.persistence import load_model
 
     reading = reading.for_model(load_model(model), quiet or json)
-    how = prediction.Reading(reading.columns(), reading.images(), chunk, raw)
+    how = prediction.Reading(reading.columns(), chunk, raw)
     jobs, scheduler = where
     with cluster_client(scheduler) as client, working("predicting", quiet or json):
         found = prediction.predict_to_folder(

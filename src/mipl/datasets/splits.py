@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mipl.datasets.sources.files import RemoteFile, download, github, local_file
 from mipl.errors import DataError
-from mipl.io.mat import read_split
+from mipl.io.arrays import read_split
 
 __all__ = ["PUBLISHED", "read_splits"]
 

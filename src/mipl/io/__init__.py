@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 __all__ = ["SUFFIXES", "read", "write"]
 
-#: suffix -> module with ``write(dataset, path)``; more formats are read, see `mipl.io.sources.READERS`.
+#: suffix -> module and function ``write(dataset, path)``; more formats are read, see `mipl.io.sources.READERS`.
 SUFFIXES = {
-    ".parquet": "mipl.io.parquet",
-    ".npz": "mipl.io.npz",
-    ".csv": "mipl.io.csv",
-    ".mat": "mipl.io.mat",
-    ".jsonl": "mipl.io.jsonl",
-    ".feather": "mipl.io.feather",
+    ".parquet": "mipl.io.parquet:write",
+    ".npz": "mipl.io.arrays:write_npz",
+    ".csv": "mipl.io.text:write",
+    ".mat": "mipl.io.arrays:write_mat",
+    ".jsonl": "mipl.io.jsonl:write",
+    ".feather": "mipl.io.parquet:write_feather",
 }
 
 
@@ -34,6 +34,7 @@ def write(dataset: MIPLDataset, path: str | Path) -> Path:
     """Write a data set, whole or not at all; the suffix chooses the format."""
     file = Path(path)
     check_writable(file, SUFFIXES)
+    module, function = SUFFIXES[file.suffix.lower()].split(":")
     with atomic_path(file) as temporary:
-        import_module(SUFFIXES[file.suffix.lower()]).write(dataset, temporary)
+        getattr(import_module(module), function)(dataset, temporary)
     return file

@@ -1,19 +1,21 @@
-"""The border between files and the program: nothing but errors of mipl leaves it.
+"""The border between files and the program: what is wrong with a file, told as one line that names it.
 
-Readers check what they take for granted and say what is wrong. What they did not think of, an error of another library
-in the middle of a damaged file, becomes a `DataError` here; its cause is kept for a bug report.
+Readers check what they take for granted and say what is wrong, one `Problem` each. What a library raises on a damaged
+file becomes a `DataError` here; its cause is kept for a bug report.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from mipl.errors import DataError, MIPLError
 
-__all__ = ["border", "first_line", "no_such_file"]
+__all__ = ["Problem", "border", "first_line", "no_such_file"]
 
 
 @contextmanager
@@ -55,3 +57,36 @@ def first_line(error: BaseException) -> str:
     except Exception:  # Arrow quotes bytes that are no text
         text = ""
     return text.splitlines()[0][:300] if text else type(error).__name__
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something in a data set that a person should know.
+
+    Parameters
+    ----------
+    kind : str
+        A short name, such as ``"missing value"``.
+    severity : str
+        ``"error"`` stops a fit, ``"warning"`` is likely a mistake, ``"note"`` is worth knowing.
+    where : str
+        File, line, column and bag, as far as they are known.
+    message : str
+        What is wrong.
+    remedy : str, default=""
+        The argument, option or change that mends it.
+    """
+
+    kind: str
+    severity: str
+    where: str
+    message: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.message}" if self.where else self.message
+        return f"{text}; {self.remedy}" if self.remedy else text
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, for JSON."""
+        return asdict(self)

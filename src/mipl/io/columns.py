@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from numbers import Real
+from itertools import groupby
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from mipl.errors import DataError, ParameterError
-from mipl.io.limits import check_max_bytes
+from mipl.errors import DataError
+from mipl.io.cells import is_list, whole
+from mipl.io.options import Columns
 
 __all__ = [
     "KNOWN_COLUMNS",
-    "Columns",
     "Roles",
     "absent",
     "as_options",
     "by_reason",
-    "check_reading",
     "find_roles",
     "has_role_name",
+    "in_file",
+    "likely_columns",
     "listed_names",
     "non_feature",
     "pick",
@@ -45,140 +46,30 @@ _SPELLINGS = {
 }
 _INDEX_NAME = re.compile(r"(unnamed.*|index|indexlevel\d*|id|row|rowid|rowname|rownames|rownumber|nr|no)")
 _ID_NAME = re.compile(r".*[_ .-]id|.*[a-z]I[dD]|id", re.DOTALL)
-#: What a model keeps of how its files were read.
-_KEPT = (
-    *("bag", "candidates", "label", "features", "ignore", "instance_id"),
-    *("sep", "decimal", "missing", "candidates_sep", "patch", "size"),
-)
 #: So many rows that run 0, 1, 2, ... are no coincidence.
 _RUNNING_ROWS = 10
 
 
-@dataclass(frozen=True, kw_only=True)
-class Columns:
-    """What a user says about the columns of a file.
+def in_file(columns: Columns, names: Sequence[str]) -> Columns:
+    """What is said, for a file with these columns: what a model remembers of columns that are not there is not said.
 
-    Parameters
-    ----------
-    bag : str, default=None
-        The column that names the bag of each row; None looks for ``bag_id``.
-    candidates : str, default=None
-        The column of candidate labels; None looks for ``candidates``.
-    label : str, default=None
-        The column of true labels, for evaluation; None takes ``label`` where there is one.
-    features : str or sequence of str, default=None
-        The feature columns, by name or pattern (``"mfcc_*"``); None takes all numeric columns that are not obviously
-        something else.
-    ignore : str or sequence of str, default=None
-        Columns that are left out, by name or pattern.
-    instance_id : str, default=None
-        The column that names each instance.
-    sep : str, default=None
-        What separates the columns of a text file; None detects comma, semicolon or tab.
-    decimal : str, default=None
-        The decimal mark of a text file, ``"."`` or ``","``; None detects it.
-    missing : str or mapping from str to float, default=None
-        What to do with missing values: ``"drop"`` leaves out the instance, ``"mean"`` fills in the column's mean, a
-        mapping the mean that it has for the column, None refuses them.
-    candidates_sep : str, default="|"
-        What separates the labels in a candidates cell.
-    model_features : sequence of str, default=None
-        The features that a model was fitted with: where `features` does not say otherwise these columns are taken, in
-        this order, and all others left out.
-    verify : bool, default=True
-        Whether checksums that mipl wrote into a file are compared.
-    max_bytes : int, default=None
-        The most bytes that a file may take in memory by what it declares; None takes half of the machine's memory.
-    patch : int, default=None
-        Height and width in pixels of the patches that a column of images is cut into, where each is a bag; None for 32.
-    size : int, default=None
-        Height and width to which images in a column are resized first; None leaves them as they are.
-    remembered : sequence of str, default=()
-        Which of these a model remembers of its training files, and the user has not said: a file that has no use for
-        them, or no such column where it needs none, is read without.
+    The column of the bags must be there, under that name or a usual one; of several features all or none.
     """
-
-    bag: str | None = None
-    candidates: str | None = None
-    label: str | None = None
-    features: str | Sequence[str] | None = None
-    ignore: str | Sequence[str] | None = None
-    instance_id: str | None = None
-    sep: str | None = None
-    decimal: str | None = None
-    missing: str | Mapping[str, float] | None = None
-    candidates_sep: str = "|"
-    # Not what a user says of columns, so these do not count where options for columns are refused.
-    model_features: Sequence[str] | None = field(default=None, compare=False)
-    verify: bool = field(default=True, compare=False)
-    max_bytes: int | None = field(default=None, compare=False)
-    patch: int | None = field(default=None, compare=False)
-    size: int | None = field(default=None, compare=False)
-    remembered: Sequence[str] = field(default=(), compare=False)
-
-    def __post_init__(self) -> None:
-        check_max_bytes(self.max_bytes)
-        if isinstance(self.missing, Mapping):
-            for name, mean in self.missing.items():
-                if not isinstance(mean, Real) or not math.isfinite(mean):
-                    raise ParameterError(f"missing={{{name!r}: {mean!r}}}; a mean must be a finite number")
-        elif self.missing not in (None, "drop", "mean"):
-            raise ParameterError(f"missing={self.missing!r}; it must be 'drop', 'mean', None, or numbers by column")
-        if self.decimal not in (None, ".", ","):
-            raise ParameterError(f"decimal={self.decimal!r}; it must be '.', ',' or None")
-        if self.sep is not None:
-            spelled = {"\\t": "\t", "tab": "\t"}.get(self.sep, self.sep)
-            if len(spelled) != 1 or spelled in '"\r\n':
-                raise ParameterError(f"sep={self.sep!r}; it must be one character, such as ';' or 'tab'")
-            object.__setattr__(self, "sep", spelled)
-        if not self.candidates_sep:
-            raise ParameterError("candidates_sep is empty; it must be what stands between two labels, such as '|'")
-
-    def said(self) -> dict[str, Any]:
-        """What the user says, as plain values: what a model that is fitted on the file keeps."""
-        given = {name: getattr(self, name) for name in _KEPT if name not in self.remembered}
-        if self.candidates_sep == Columns.candidates_sep:
-            given["candidates_sep"] = None
-        return {name: _plain_value(name, value) for name, value in given.items() if value is not None}
-
-    def in_file(self, names: Sequence[str]) -> Columns:
-        """The same for a file with these columns: what a model remembers of columns that are not there is not said.
-
-        The column of the bags must be there, under that name or a usual one; of several features all or none.
-        """
-        lost: dict[str, Any] = {}
-        usual_bag = any(has_role_name(name, "bag") for name in names)
-        for option in self.remembered:
-            given = getattr(self, option)
-            if given is None:
-                continue
-            if option in ("features", "ignore"):
-                listed = [given] if isinstance(given, str) else given
-                parts = [part.strip() for name in listed for part in ([name] if name in names else name.split(","))]
-                kept = [part for part in parts if part in names or any(fnmatchcase(name, part) for name in names)]
-                if not kept or (option == "ignore" and len(kept) < len(parts)):
-                    lost[option] = kept or None
-            elif option in (*_ROLES, "instance_id") and given not in names and (option != "bag" or usual_bag):
-                lost[option] = None
-        return replace(self, **lost) if lost else self
-
-
-def check_reading(found: Any) -> None:
-    """Refuse what `Columns.said` cannot have given, as in a forged model file."""
-    try:
-        known = isinstance(found, dict) and Columns(**found).said() == found
-    except (TypeError, ValueError):
-        known = False
-    if not known:
-        raise DataError("what the model keeps of how its files were read is no such thing; fit it again")
-
-
-def _plain_value(option: str, value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(name): float(mean) for name, mean in value.items()}
-    if option in ("features", "ignore") and not isinstance(value, str):
-        return [str(name) for name in value]
-    return int(value) if option in ("patch", "size") else str(value)
+    lost: dict[str, Any] = {}
+    usual_bag = any(has_role_name(name, "bag") for name in names)
+    for option in columns.remembered:
+        given = getattr(columns, option)
+        if given is None:
+            continue
+        if option in ("features", "ignore"):
+            listed = [given] if isinstance(given, str) else given
+            parts = [part.strip() for name in listed for part in ([name] if name in names else name.split(","))]
+            kept = [part for part in parts if part in names or any(fnmatchcase(name, part) for name in names)]
+            if not kept or (option == "ignore" and len(kept) < len(parts)):
+                lost[option] = kept or None
+        elif option in (*_ROLES, "instance_id") and given not in names and (option != "bag" or usual_bag):
+            lost[option] = None
+    return replace(columns, **lost) if lost else columns
 
 
 @dataclass(frozen=True)
@@ -253,7 +144,7 @@ def find_roles(where: str, names: Sequence[str], columns: Columns, exact: bool =
     exact : bool, default=False
         Whether other spellings of the usual names do not count, as in files that mipl wrote.
     """
-    columns = columns.in_file(names)
+    columns = in_file(columns, names)
     found: dict[str, str | None] = {}
     for role, usual in _ROLES.items():
         given = getattr(columns, role)
@@ -307,7 +198,7 @@ def absent(where: str, names: Sequence[str], *roles: str, likely: Mapping[str, s
     *roles : str
         Those that are missing: ``"bag"``, ``"candidates"``.
     likely : mapping from str to str, default=None
-        What `mipl.io.guessing.likely_columns` suggests.
+        What `mipl.io.columns.likely_columns` suggests.
     """
     usual = " and no column ".join(repr(_ROLES[role]) for role in roles)
     likely = likely or {}
@@ -409,3 +300,84 @@ def listed_names(names: Sequence[str], most: int = 12) -> str:
     """The first names, and how many there are beyond them."""
     rest = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(map(repr, names[:most])) + rest
+
+
+_GUESS_ROWS = 2000
+_SEPARATORS = ("|", ",", ";", "/", "+")
+#: Share of the cells that hold several labels, and how often a label comes on average, at least.
+_SEVERAL, _AGAIN = 0.3, 2.0
+_LONGEST_LABEL = 60
+
+
+def likely_columns(table: pa.Table, roles: Mapping[str, str | None]) -> dict[str, str]:
+    """Arguments of `mipl.load` that would name the bag and the candidates, as far as the first rows show them.
+
+    The bag is a text, else a whole number, that is the same in rows that follow each other and comes back nowhere; of
+    several, the one with most values. Candidates are lists of text, or texts that a separator cuts into parts that
+    come again and again.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        One row per instance or per bag.
+    roles : mapping from str to str or None
+        What is known already; only the bag and the candidates that are missing here are looked for.
+    """
+    head = table.slice(0, _GUESS_ROWS)
+    taken = {name for name in roles.values() if name is not None}
+    texts: dict[str, list[str]] = {}
+    numbers: dict[str, list[float]] = {}
+    found: dict[str, str] = {}
+    for name in head.column_names:
+        kind = head.schema.field(name).type
+        if name in taken:
+            continue
+        if is_list(kind) and (pa.types.is_string(kind.value_type) or pa.types.is_large_string(kind.value_type)):
+            found.setdefault("candidates", name)
+        elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            texts[name] = [(cell or "").strip() for cell in whole(head, name).to_pylist()]
+        elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
+            cells = whole(head, name).to_pylist()
+            if all(cell is not None and float(cell).is_integer() for cell in cells):
+                numbers[name] = cells
+    if roles.get("bag") is None:
+        groups = {name: len(set(cells)) for name, cells in texts.items() if _in_runs(cells)}
+        groups = groups or {name: len(set(cells)) for name, cells in numbers.items() if _in_runs(cells)}
+        if groups:
+            found["bag"] = max(groups, key=lambda name: groups[name])
+    if roles.get("candidates") is None and "candidates" not in found:
+        for name, cells in texts.items():
+            sep = _separator_of(cells) if name != found.get("bag") else None
+            if sep is not None:
+                found["candidates"] = name
+                if sep != "|":
+                    found["candidates_sep"] = sep
+                break
+    return {
+        role: found[role] for role in ("bag", "candidates", "candidates_sep") if role in found and not roles.get(role)
+    }
+
+
+def _in_runs(cells: Sequence[Any]) -> bool:
+    """Whether equal cells follow each other, in more than one group, of which some have several."""
+    distinct = set(cells)
+    return "" not in distinct and 1 < len(distinct) < len(cells) and len(list(groupby(cells))) == len(distinct)
+
+
+def _separator_of(cells: list[Any]) -> str | None:
+    """What separates labels in these cells, None where they are no lists of labels."""
+    filled = [cell for cell in cells if cell]
+    for sep in _SEPARATORS:
+        lists = [cell.split(sep) for cell in filled]
+        parts = [part.strip() for each in lists for part in each]
+        several = sum(len(each) > 1 for each in lists)
+        if (
+            several
+            and several >= _SEVERAL * len(filled)
+            and all(parts)
+            and not all(part.replace(".", "").isdigit() for part in parts)
+            and len(parts) >= _AGAIN * len(set(parts))
+            and max(map(len, parts)) <= _LONGEST_LABEL
+        ):
+            return sep
+    return None

@@ -20,8 +20,8 @@ import numpy as np
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.border import no_such_file
-from mipl.io.spreadsheets import unescaped_cell
-from mipl.io.text_layout import as_utf8
+from mipl.io.tables import unescaped_cell
+from mipl.io.text import as_utf8
 from mipl.votes import SET_WEIGHT
 
 __all__ = ["NONE_OF_THESE", "apply_decisions", "read_decisions"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import zipfile
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +12,12 @@ from numpy.typing import NDArray
 
 from mipl.errors import DataError
 from mipl.io.border import border
-from mipl.io.columns import Columns, listed_names
-from mipl.io.limits import Allowance
+from mipl.io.columns import listed_names
+from mipl.io.options import Columns
 from mipl.io.raw import RawBags
-from mipl.io.tabular import from_table
-from mipl.io.text_layout import decimal_mark
-from mipl.io.workbooks import openpyxl
+from mipl.io.table import from_table
+from mipl.io.tables import openpyxl
+from mipl.io.text import decimal_mark
 
 __all__ = ["Sheet", "read", "read_sheet"]
 
@@ -37,7 +36,7 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
     columns : Columns
         What the user says about the columns.
     """
-    sheet = read_sheet(data, where, columns.max_bytes, columns.decimal)
+    sheet = read_sheet(data, where, columns.decimal)
     # A cell is a number or a text by its type, but names of bags and labels may be numbers: 7.0 is 7.
     raw = from_table(sheet.table, where, columns, lines=sheet.lines, text=True, decimal=sheet.decimal)
     raw.remarks += sheet.remarks
@@ -54,7 +53,7 @@ class Sheet:
     remarks: list[str]
 
 
-def read_sheet(data: bytes, where: str, max_bytes: int | None, decimal: str | None = None) -> Sheet:
+def read_sheet(data: bytes, where: str, decimal: str | None = None) -> Sheet:
     """Read the first sheet of a workbook; its first row that is not empty names the columns.
 
     Parameters
@@ -63,31 +62,21 @@ def read_sheet(data: bytes, where: str, max_bytes: int | None, decimal: str | No
         The content of the file.
     where : str
         What errors call the file.
-    max_bytes : int or None
-        The most bytes that it may take in memory.
     decimal : str, default=None
         The decimal mark of cells that are text; None detects it.
     """
     package = openpyxl()
-    allowance = Allowance(where, max_bytes)
     with border(where, "an .xlsx workbook"):
-        with zipfile.ZipFile(io.BytesIO(data)) as parts:
-            allowance.take(sum(part.file_size for part in parts.infolist()))
         book = package.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         sheet = book.worksheets[0]
         sheet.reset_dimensions()  # rows end at their last cell, wherever the sheet says that it ends
-        rows = []
-        for row in sheet.iter_rows(values_only=True):
-            # Cells share their texts in the file, and are written out in a column.
-            allowance.take(8 * len(row) + sum(len(cell) for cell in row if isinstance(cell, str)))
-            rows.append(list(row))
+        rows = [list(row) for row in sheet.iter_rows(values_only=True)]
         others = [each.title for each in book.worksheets[1:]]
         title = sheet.title
     top = next((i for i, row in enumerate(rows) if any(cell is not None for cell in row)), None)
     if top is None:
         raise DataError(f"{where}: the first sheet is empty; its first row must name the columns")
     width = max(j for row in rows for j, cell in enumerate(row) if cell is not None) + 1
-    allowance.take(8 * width * len(rows))
     header = [_name(cell, j) for j, cell in enumerate([*rows[top], *[None] * width][:width])]
     body = [[*row, *[None] * width][:width] for row in rows[top + 1 :]]
     mark = decimal or decimal_mark(body[:_SAMPLE_ROWS])

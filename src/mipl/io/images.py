@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mipl.errors import DataError
-from mipl.io.columns import Columns, Roles
+from mipl.io.columns import Roles
+from mipl.io.options import Columns
 from mipl.io.pixels import coloured, open_image, patches, pixels_of
 from mipl.io.raw import RawBags
 from mipl.io.side_table import attach, read_side_table
@@ -29,29 +30,16 @@ def is_image_folder(folder: Path) -> bool:
     return bool(_images(folder)) or any(_images(each) for each in folder.iterdir() if each.is_dir())
 
 
-def read(
-    folder: Path,
-    columns: Columns | None = None,
-    *,
-    table: Path | None = None,
-    patch: int | None = None,
-    size: int | None = None,
-) -> RawBags:
-    """Read bags from a folder of images.
+def read(folder: Path, columns: Columns | None = None) -> RawBags:
+    """Read bags from a folder of images: images in it are one bag each; else folders in it, their images the instances.
 
     Parameters
     ----------
     folder : Path
-        Images in it are one bag each; folders in it are one bag each, their images the instances.
+        The folder.
     columns : Columns, default=None
-        Which columns of the table are bag, candidates and label.
-    table : Path, default=None
-        The table of candidates; None takes the only table in the folder, where there is one.
-    patch : int, default=32
-        Height and width in pixels of the patches that an image is cut into; the last ones overlap where they do not
-        divide it.
-    size : int, default=None
-        Height and width to which images are resized first; None leaves them as they are.
+        `patch` and `size` are for the images, `table` is the table of candidates, of which the others tell the columns;
+        without it, it is the only table in the folder, where there is one.
     """
     columns = columns or Columns()
     files = _images(folder)
@@ -60,16 +48,13 @@ def read(
         bags = {each.name: found for each in sorted(folder.iterdir()) if each.is_dir() and (found := _images(each))}
     if not bags:
         raise DataError(f"{folder} has no images ({', '.join(IMAGE_SUFFIXES)}) and no folders of images")
-    for option, value in (("patch", patch), ("size", size)):
-        if value is not None and value < 1:
-            raise DataError(f"{option}={value}; it must be a number of pixels from 1")
-    opened = {name: [open_image(file, str(file), size) for file in found] for name, found in bags.items()}
+    opened = {name: [open_image(file, str(file), columns.size) for file in found] for name, found in bags.items()}
     colour = any(pixels.ndim == 3 for found in opened.values() for pixels in found)
     parts, ids = [], []
     for name, images in opened.items():
         pictures = [coloured(pixels) if colour else pixels for pixels in images]
         if files:
-            cut, names = patches(str(folder / name), pictures[0], patch)
+            cut, names = patches(str(folder / name), pictures[0], columns.patch)
         else:
             cut, names = _stacked(pictures, bags[name]), [file.name for file in bags[name]]
         parts.append(cut)
@@ -97,7 +82,7 @@ def read(
             + (f"one per image, cut into patches of {pixels_of(parts[0].shape[1:])}" if files else "one per folder"),
         ],
     )
-    table = table or _only_table(folder)
+    table = _only_table(folder) if columns.table is None else Path(columns.table)
     if table is not None:
         attach(raw, read_side_table(table, columns, raw.bag_ids.tolist()))
     return raw

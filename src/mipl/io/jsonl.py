@@ -1,17 +1,15 @@
 """JSON lines: one bag per line, or one instance per line, with the columns of Parquet.
 
 What the lines cannot say (a class that is nobody's candidate, an order of classes other than sorted, the shape of an
-instance, feature names) stands in a first line ``{"mipl": {...}}``, written only where it is needed; it also has the
-checksum of all that follows.
+instance, feature names) stands in a first line ``{"mipl": {...}}``, written only where it is needed.
 """
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +17,10 @@ import pyarrow as pa
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.border import first_line
-from mipl.io.columns import Columns
 from mipl.io.compression import open_decompressed
-from mipl.io.metadata import check_metadata
+from mipl.io.options import Columns
 from mipl.io.raw import RawBags
-from mipl.io.seals import check_rest, crc32_from
-from mipl.io.tabular import from_table
+from mipl.io.table import check_metadata, from_table
 
 __all__ = ["open_lines", "read", "write"]
 
@@ -33,11 +29,9 @@ def write(dataset: MIPLDataset, path: Path) -> None:
     """Write `dataset` to `path`."""
     labels = dataset.label_names()
     extra = _what_lines_lose(dataset)
-    with path.open("w+b") as file:
+    with path.open("wb") as file:
         if extra:
-            # The checksum is known at the end; until then digits of the same number stand in its place.
-            file.write(_first_line(extra, "0" * 8))
-        top = file.tell()
+            file.write(json.dumps({"mipl": extra}).encode() + b"\n")
         for i, (instances, candidates) in enumerate(zip(dataset.bags, dataset.candidate_sets(), strict=True)):
             row: dict[str, Any] = {
                 "bag_id": dataset.bag_ids[i].item(),
@@ -54,14 +48,6 @@ def write(dataset: MIPLDataset, path: Path) -> None:
             if dataset.groups is not None:
                 row["group"] = dataset.groups[i].item()
             file.write(json.dumps(row).encode() + b"\n")
-        if extra:
-            checksum = crc32_from(file, top, extra)
-            file.seek(0)
-            file.write(_first_line(extra, checksum))
-
-
-def _first_line(extra: dict[str, Any], checksum: str) -> bytes:
-    return json.dumps({"mipl": {**extra, "crc32": checksum}}).encode() + b"\n"
 
 
 def _what_lines_lose(dataset: MIPLDataset) -> dict[str, Any]:
@@ -91,16 +77,13 @@ def read(data: bytes, where: str, columns: Columns) -> RawBags:
     columns : Columns
         What the user says about the columns.
     """
-    text = data.removeprefix(b"\xef\xbb\xbf")
-    extra, rows, numbers = _parsed(enumerate(text.splitlines(), start=1), where)
-    if extra and columns.verify:
-        _check_rows(io.BytesIO(text), extra, where)
+    extra, rows, numbers = _parsed(enumerate(data.splitlines(), start=1), where)
     if not rows:
         raise DataError(f"{where} has no lines: the data set is empty")
     return from_table(_table(rows, numbers, where), where, columns, extra, lines=np.array(numbers))
 
 
-def open_lines(path: Path, rows: int, max_bytes: int, verify: bool = True) -> tuple[Iterator[pa.Table], dict[str, Any]]:
+def open_lines(path: Path, rows: int, max_bytes: int) -> tuple[Iterator[pa.Table], dict[str, Any]]:
     """Open a large file to read it piece by piece.
 
     Parameters
@@ -111,8 +94,6 @@ def open_lines(path: Path, rows: int, max_bytes: int, verify: bool = True) -> tu
         The most lines of a piece.
     max_bytes : int
         About the most bytes of text of a piece.
-    verify : bool, default=True
-        Whether the checksum in the first line is compared.
 
     Returns
     -------
@@ -123,27 +104,28 @@ def open_lines(path: Path, rows: int, max_bytes: int, verify: bool = True) -> tu
     """
     where = str(path)
     with open_decompressed(path) as file:
-        first = file.readline().removeprefix(b"\xef\xbb\xbf")
-    extra = _parsed([(1, first)], where)[0]
-    if extra and verify:
-        with open_decompressed(path) as file:
-            _check_rows(file, extra, where)
+        extra = _parsed([(1, file.readline())], where)[0]
 
     def tables() -> Iterator[pa.Table]:
         with open_decompressed(path) as file:
-            lines: list[tuple[int, bytes]] = []
-            size = 0
-            for number, line in enumerate(file, start=1):
-                lines.append((number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line))
-                size += len(line)
-                if len(lines) >= rows or size >= max_bytes:
-                    if (found := _parsed(lines, where)[1:])[0]:
-                        yield _table(*found, where)
-                    lines, size = [], 0
-            if (found := _parsed(lines, where)[1:])[0]:
-                yield _table(*found, where)
+            numbered = enumerate(file, start=1)
+            while lines := _some(numbered, rows, max_bytes):
+                if (found := _parsed(lines, where)[1:])[0]:
+                    yield _table(*found, where)
 
     return tables(), extra
+
+
+def _some(numbered: Iterator[tuple[int, bytes]], rows: int, max_bytes: int) -> list[tuple[int, bytes]]:
+    """The next lines, as many as a piece has."""
+    lines: list[tuple[int, bytes]] = []
+    size = 0
+    for number, line in numbered:
+        lines.append((number, line))
+        size += len(line)
+        if len(lines) >= rows or size >= max_bytes:
+            break
+    return lines
 
 
 def _parsed(lines: Iterable[tuple[int, bytes]], where: str) -> tuple[dict[str, Any], list[dict[str, Any]], list[int]]:
@@ -152,6 +134,7 @@ def _parsed(lines: Iterable[tuple[int, bytes]], where: str) -> tuple[dict[str, A
     rows: list[dict[str, Any]] = []
     numbers: list[int] = []
     for number, line in lines:
+        line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
         if not line.strip():
             continue
         try:
@@ -166,11 +149,6 @@ def _parsed(lines: Iterable[tuple[int, bytes]], where: str) -> tuple[dict[str, A
             rows.append(row)
             numbers.append(number)
     return extra, rows, numbers
-
-
-def _check_rows(file: BinaryIO, extra: dict[str, Any], where: str) -> None:
-    file.readline()
-    check_rest(file, extra, where)
 
 
 def _table(rows: list[dict[str, Any]], numbers: list[int], where: str) -> pa.Table:

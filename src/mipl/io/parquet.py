@@ -1,37 +1,32 @@
-"""Parquet, the native format: one row per bag, readable by pandas, polars, DuckDB, Spark and Dask.
+"""Parquet, the native format, and Feather: one row per bag, readable by pandas, polars, DuckDB, Spark and Dask.
 
 Columns: ``bag_id`` (integer or string), ``instances`` (list of fixed-size lists of float), ``candidates`` (list of
 strings), ``label`` (string or null), and where they are known ``weights`` (list of float, one for each candidate),
 ``instance_labels`` (list of integers: class index, q for negative, -1 for unknown) and ``group`` (integer). What the
 columns cannot say (class order, background class, instance shape, feature names, name) is JSON under the key ``mipl``
-of the schema's metadata; a file without it, written by another tool, is read too. Pages have checksums, and the file as
-a whole has those of `mipl.io.seals`. Its ``candidates`` may be maps or
-structs from labels to weights, or strings ``"a:3|b:1"``; a null stands for a bag of which nothing is known.
+of the schema's metadata; a file without it, written by another tool, is read too. Its
+``candidates`` may be maps or structs from labels to weights, or strings ``"a:3|b:1"``; a null stands for a bag of which
+nothing is known. Pages have checksums, which are compared when they are read.
 """
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet as pq
 
 from mipl.candidates import label_names
 from mipl.dataset import MIPLDataset
 from mipl.io.border import border
-from mipl.io.columns import Columns
-from mipl.io.limits import Allowance
-from mipl.io.lists import growth
-from mipl.io.parquet_footer import Chunk, column_chunks
+from mipl.io.options import Columns
 from mipl.io.raw import RawBags
-from mipl.io.seals import check_seal, seal
-from mipl.io.tabular import from_table, metadata
+from mipl.io.table import from_table, metadata
 
-__all__ = ["declared_bytes", "open_parquet", "read", "to_table", "write"]
+__all__ = ["open_parquet", "read", "read_feather", "to_table", "write", "write_feather"]
 
 _ROW_GROUP_BYTES = 64 << 20
 
@@ -42,7 +37,6 @@ def write(dataset: MIPLDataset, path: Path) -> None:
     rows = max(1, _ROW_GROUP_BYTES // bag_bytes)
     with path.open("wb") as file:  # given a path, Arrow takes none that is not UTF-8
         pq.write_table(to_table(dataset), file, row_group_size=rows, write_page_checksum=True)
-    seal(path)
 
 
 def to_table(dataset: MIPLDataset) -> pa.Table:
@@ -92,73 +86,53 @@ def read(data: bytes | Path, where: str, columns: Columns) -> RawBags:
         What the user says about the columns.
     """
     with border(where, "a Parquet file"):
-        if columns.verify:
-            with data.open("rb") if isinstance(data, Path) else io.BytesIO(data) as opened:
-                check_seal(opened, where)
-        table = _read_table(data, columns.verify, Allowance(where, columns.max_bytes))
-        table.validate(full=True)
+        table = _read_table(data)
+        pa.default_memory_pool().release_unused()  # what decoding took is needed for the bags now
     return from_table(table, where, columns, metadata(table, where))
 
 
-def open_parquet(
-    data: bytes | str | Path, verify: bool = True, buffer_size: int = 0, dictionaries: Sequence[str] = ()
-) -> pq.ParquetFile:
-    """Open a Parquet file.
+def _read_table(data: bytes | Path) -> pa.Table:
+    """All rows. The open file is forgotten with this call: it holds the pages that it has read."""
+    with open_parquet(data) as file:
+        groups = [file.read_row_group(g) for g in range(file.num_row_groups)]
+        return pa.concat_tables(groups) if groups else file.schema_arrow.empty_table()
+
+
+def open_parquet(data: bytes | str | Path, buffer_size: int = 0) -> pq.ParquetFile:
+    """Open a Parquet file, in which a page whose checksum does not match is an error when it is read.
 
     Parameters
     ----------
     data : bytes, str or Path
         The file or its content.
-    verify : bool, default=True
-        Whether a page whose checksum does not match is an error when it is read.
     buffer_size : int, default=0
         Bytes that are read at once; 0 for whole columns of a row group.
-    dictionaries : sequence of str, default=()
-        Columns of text whose values are not written out, but kept as a dictionary and places in it.
     """
     source = pa.BufferReader(data) if isinstance(data, bytes) else data
-    return pq.ParquetFile(
-        source, buffer_size=buffer_size, page_checksum_verification=verify, read_dictionary=list(dictionaries)
-    )
+    return pq.ParquetFile(source, buffer_size=buffer_size, page_checksum_verification=True)
 
 
-def declared_bytes(group: list[Chunk]) -> int:
-    """The bytes that a row group takes by its footer: encoded, or as numbers, where runs of equal ones are short."""
-    widths = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4}
-    return sum(max(chunk.uncompressed, chunk.num_values * widths.get(chunk.kind, 8)) for chunk in group)
+def write_feather(dataset: MIPLDataset, path: Path) -> None:
+    """Write `dataset` to `path`."""
+    with path.open("wb") as file:
+        pyarrow.feather.write_feather(to_table(dataset), file)
 
 
-def _read_table(data: bytes | Path, verify: bool, allowance: Allowance) -> pa.Table:
-    """All rows; texts that could take more than is allowed stay in their dictionaries until they are counted."""
-    with open_parquet(data, verify) as file:
-        schema = file.schema_arrow
-        with data.open("rb") if isinstance(data, Path) else io.BytesIO(data) as opened:
-            groups = column_chunks(opened, file.schema)
-        texts = _texts_that_may_grow(groups, allowance.max_bytes)
-        if not texts:
-            return _read_groups(file, groups, allowance)
-    with open_parquet(data, verify, dictionaries=texts) as file:
-        table = _read_groups(file, groups, allowance)
-    for column in table.columns:
-        allowance.take(growth(column))
-    return table.cast(schema)
+def read_feather(data: bytes, where: str, columns: Columns) -> RawBags:
+    """Read bags from the content of a file, one row per bag or one row per instance.
 
-
-def _texts_that_may_grow(groups: list[list[Chunk]], max_bytes: int) -> list[str]:
-    """Columns of text in which a few bytes may stand for any number: each value may be the one long text."""
-    chunks = (chunk for group in groups for chunk in group if chunk.kind == "BYTE_ARRAY")
-    return sorted({chunk.path for chunk in chunks if chunk.num_values * chunk.uncompressed > max_bytes})
-
-
-def _read_groups(file: pq.ParquetFile, groups: list[list[Chunk]], allowance: Allowance) -> pa.Table:
-    tables = []
-    for g in range(file.metadata.num_row_groups):
-        rows = file.metadata.row_group(g).num_rows
-        declared = declared_bytes(groups[g])
-        allowance.take(declared)
-        table = file.read_row_group(g)
-        if table.num_rows != rows:
-            raise ValueError(f"row group {g} has {table.num_rows} rows, its footer says {rows}")
-        allowance.take(max(0, table.nbytes - declared))
-        tables.append(table)
-    return pa.concat_tables(tables) if tables else file.schema_arrow.empty_table()
+    Parameters
+    ----------
+    data : bytes
+        The content.
+    where : str
+        What errors call the file.
+    columns : Columns
+        What the user says about the columns.
+    """
+    with border(where, "a Feather file"):
+        is_file = data.startswith(b"ARROW1")
+        # The stream format is the one in which Hugging Face's `datasets` saves to disk.
+        table = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(pa.BufferReader(data)).read_all()
+        table.validate(full=True)  # offsets of lists that point outside would read other memory
+    return from_table(table, where, columns, metadata(table, where))

@@ -1,45 +1,44 @@
-"""What a user names as data: a file, several, a pattern, a folder, or standard input."""
+"""What a user names as data: a file, several, a pattern, a folder, standard input, or a table in memory."""
 
 from __future__ import annotations
 
 import glob
 import io
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from mipl.arrays import as_pandas, is_hugging_face
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.border import border, no_such_file
-from mipl.io.columns import Columns
 from mipl.io.compression import COMPRESSED, decompressed, file_format
 from mipl.io.images import IMAGE_SUFFIXES, SIDE_TABLES, is_image_folder
-from mipl.io.joining import join
-from mipl.io.limits import Allowance, read_limited
-from mipl.io.raw import Loaded, RawBags
+from mipl.io.options import Columns
+from mipl.io.raw import Loaded, RawBags, join
 from mipl.io.side_table import attach, read_side_table
+from mipl.io.table import from_table, metadata
 from mipl.visible_text import is_text
+from mipl.votes import SET_WEIGHT
 
-__all__ = ["READERS", "expand", "files_read", "is_data", "read_files", "read_joined", "read_raw"]
+__all__ = ["READERS", "expand", "files_read", "is_data", "read_files", "read_frame", "read_joined", "read_raw"]
 
-#: suffix -> module with ``read(data, where, columns) -> RawBags``
+#: suffix -> module and function ``read(data, where, columns) -> RawBags``
 TABLES = {
-    ".csv": "mipl.io.csv",
-    ".tsv": "mipl.io.csv",
-    ".txt": "mipl.io.csv",
-    ".parquet": "mipl.io.parquet",
-    ".pq": "mipl.io.parquet",
-    ".feather": "mipl.io.feather",
-    ".arrow": "mipl.io.feather",
-    ".jsonl": "mipl.io.jsonl",
-    ".ndjson": "mipl.io.jsonl",
-    ".xlsx": "mipl.io.excel",
+    **dict.fromkeys((".csv", ".tsv", ".txt"), "mipl.io.text:read"),
+    **dict.fromkeys((".parquet", ".pq"), "mipl.io.parquet:read"),
+    **dict.fromkeys((".feather", ".arrow"), "mipl.io.parquet:read_feather"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "mipl.io.jsonl:read"),
+    ".xlsx": "mipl.io.excel:read",
 }
-#: suffix -> module with ``read(path, max_bytes) -> MIPLDataset``
-ARRAYS = {".npz": "mipl.io.npz", ".mat": "mipl.io.mat"}
+#: suffix -> module and function ``read(path) -> MIPLDataset``
+ARRAYS = {".npz": "mipl.io.arrays:read_npz", ".mat": "mipl.io.arrays:read_mat"}
 READERS = {**TABLES, **ARRAYS}
 #: Formats that may have a column of images.
 _WITH_IMAGES = (".parquet", ".pq", ".feather", ".arrow")
@@ -90,7 +89,6 @@ def read_files(
     sources: Sequence[str | Path],
     columns: Columns | None = None,
     unlabelled: Sequence[Any] | None = None,
-    **images: Any,
 ) -> Loaded:
     """Read one data set from all files that the sources stand for.
 
@@ -102,31 +100,30 @@ def read_files(
         What the user says about the columns.
     unlabelled : sequence of labels, default=None
         The classes that a bag without candidates may have; None refuses such bags.
-    **images
-        Options of `mipl.io.images.read`; of these `table`, the side table of candidates, goes with any file.
     """
     columns = columns or Columns()
     files = expand(sources)
-    if len(files) == 1 and images.get("table") is None:
-        found = read_raw(files[0], columns, **images)
+    if len(files) == 1 and columns.table is None:
+        found = read_raw(files[0], columns)
         return Loaded(found) if isinstance(found, MIPLDataset) else found.load(columns.missing, unlabelled, warn=True)
-    return read_joined(files, columns, **images).load(columns.missing, unlabelled, warn=True)
+    return read_joined(files, columns).load(columns.missing, unlabelled, warn=True)
 
 
-def read_joined(files: Sequence[Path], columns: Columns, **images: Any) -> RawBags:
+def read_joined(files: Sequence[Path], columns: Columns) -> RawBags:
     """Read files as they are, one after the other; what the features are is decided by the first file of a format."""
     if not files:
         raise DataError("no files to read")
     side = None
-    if images.get("table") is not None and not any(file.is_dir() for file in files):
-        side = read_side_table(Path(images.pop("table")), columns)
+    if columns.table is not None and not any(file.is_dir() for file in files):
+        side = read_side_table(Path(columns.table), columns)
         # What is named by these lies in the side table.
-        columns = replace(columns, candidates=None, label=None if side.labels is not None else columns.label)
+        label = None if side.labels is not None else columns.label
+        columns = replace(columns, table=None, candidates=None, label=label)
     taken: dict[str, Columns] = {}
     parts: list[RawBags] = []
     for file in files:
         kind = file_format(file)[0]
-        found = read_raw(file, taken.get(kind, columns), **images)
+        found = read_raw(file, taken.get(kind, columns))
         raw = RawBags.from_dataset(found, str(file)) if isinstance(found, MIPLDataset) else found
         if columns.features is None and raw.roles.features:
             taken.setdefault(kind, replace(columns, features=list(raw.roles.features)))
@@ -137,22 +134,22 @@ def read_joined(files: Sequence[Path], columns: Columns, **images: Any) -> RawBa
     return raw
 
 
-def read_raw(path: Path, columns: Columns, **images: Any) -> RawBags | MIPLDataset:
+def read_raw(path: Path, columns: Columns) -> RawBags | MIPLDataset:
     """Read one file or folder of images as it is."""
     with border(str(path), "a file of data"):
-        return _read_raw(path, columns, images)
+        return _read_raw(path, columns)
 
 
-def _read_raw(path: Path, columns: Columns, images: dict[str, Any]) -> RawBags | MIPLDataset:
-    given = {option: value for option, value in images.items() if value is not None}
+def _read_raw(path: Path, columns: Columns) -> RawBags | MIPLDataset:
     if path.is_dir():
-        found: RawBags | MIPLDataset = import_module("mipl.io.images").read(path, columns, **given)
+        found: RawBags | MIPLDataset = import_module("mipl.io.images").read(path, columns)
         return found
-    if given and file_format(path)[0] in _WITH_IMAGES:
-        columns, given = replace(columns, **given), {}
-    given = {option: value for option, value in given.items() if option not in columns.remembered}
-    if given:
+    may_have = () if file_format(path)[0] in _WITH_IMAGES else ("patch", "size")
+    lost = [name for name in ("table", *may_have) if getattr(columns, name) is not None]
+    if given := [name for name in lost if name not in columns.remembered]:
         raise DataError(f"{', '.join(given)}: these options are for images; {path} has none")
+    if lost:
+        columns = replace(columns, table=None, patch=None, size=None)
     if str(path) == "-":
         return _described(_read_bytes(sys.stdin.buffer.read(), "standard input", columns), path)
     suffix, compression = file_format(path)
@@ -166,13 +163,18 @@ def _read_raw(path: Path, columns: Columns, images: dict[str, Any]) -> RawBags |
     if suffix in ARRAYS:
         if columns.said():
             raise DataError(f"{path} has arrays and no columns; options for columns do not apply to {suffix} files")
-        dataset: RawBags | MIPLDataset = import_module(ARRAYS[suffix]).read(path, columns.max_bytes)
+        dataset: RawBags | MIPLDataset = _reader(ARRAYS[suffix])(path)
         return dataset
-    reader = import_module(TABLES[suffix])
+    read = _reader(TABLES[suffix])
     if suffix in (".parquet", ".pq") and not compression and is_text(str(path)):  # Arrow opens no other
-        return _described(reader.read(path, str(path), columns), path)
-    data = _decompressed(path.read_bytes(), compression, str(path), columns)
-    return _described(reader.read(data, str(path), columns), path)
+        return _described(read(path, str(path), columns), path)
+    data = _decompressed(path.read_bytes(), compression, str(path))
+    return _described(read(data, str(path), columns), path)
+
+
+def _reader(name: str) -> Any:
+    module, function = name.split(":")
+    return getattr(import_module(module), function)
 
 
 def _described(raw: RawBags, path: Path) -> RawBags:
@@ -191,16 +193,95 @@ def _read_bytes(data: bytes, where: str, columns: Columns) -> RawBags:
         raise DataError(f"{where} is empty")
     for compression, mark in COMPRESSED.items():
         if data.startswith(mark):
-            data = _decompressed(data, compression, where, columns)
+            data = _decompressed(data, compression, where)
     marks = {b"PAR1": ".parquet", b"ARROW1": ".feather", b"\xff\xff\xff\xff": ".feather", b"PK\x03\x04": ".xlsx"}
     suffix = next((s for mark, s in marks.items() if data.startswith(mark)), "")
     suffix = suffix or (".jsonl" if data.lstrip()[:1] == b"{" else ".csv")
-    raw: RawBags = import_module(TABLES[suffix]).read(data, where, columns)
+    raw: RawBags = _reader(TABLES[suffix])(data, where, columns)
     return raw
 
 
-def _decompressed(data: bytes, compression: str, where: str, columns: Columns) -> bytes:
+def _decompressed(data: bytes, compression: str, where: str) -> bytes:
     if not compression:
         return data
     with border(where, f"compressed as {compression}"), decompressed(io.BytesIO(data), compression) as stream:
-        return read_limited(stream, Allowance(where, columns.max_bytes))
+        return stream.read()
+
+
+_WHERE = "the table"
+
+
+def read_frame(frame: Any, columns: Columns) -> RawBags:
+    """Read bags from a table.
+
+    Parameters
+    ----------
+    frame : pandas or polars DataFrame, pyarrow Table, or Dataset of Hugging Face's `datasets`
+        One row per instance or one row per bag. The index of a pandas frame is a column where it has a name.
+    columns : Columns
+        What the user says about the columns.
+    """
+    table = _arrow(frame)
+    raw = from_table(table, _WHERE, columns, metadata(table, _WHERE), decimal=columns.decimal or ".")
+    raw.name = ""
+    if not raw.roles.usual:
+        raw.remarks.insert(0, f"{_WHERE}: {raw.roles.remark()}")
+    return raw
+
+
+def _arrow(frame: Any) -> pa.Table:
+    if isinstance(frame, pa.Table):
+        return frame
+    if is_hugging_face(frame):
+        if not hasattr(frame, "features") or not hasattr(frame, "num_rows"):
+            raise DataError(f"a {type(frame).__name__} is no table; choose one part of it, such as dataset['train']")
+        # Its names of classes are in the metadata of the schema.
+        return frame.with_format("arrow")[:].replace_schema_metadata(frame.features.arrow_schema.metadata)
+    if hasattr(frame, "to_arrow"):
+        return frame.to_arrow()
+    frame = as_pandas(frame)
+    named = [name for name in frame.index.names if name is not None and name not in frame.columns]
+    frame = frame.reset_index(level=named) if named else frame
+    columns = [_frame_column(frame.iloc[:, j]) for j in range(frame.shape[1])]
+    return pa.table(columns, names=[str(name) for name in frame.columns])
+
+
+def _frame_column(series: Any) -> pa.Array:
+    try:
+        found = pa.array(series, from_pandas=True)
+        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return _objects(series.to_list())
+
+
+def _objects(cells: list[Any]) -> pa.Array:
+    """Cells that Arrow does not know: sets of labels, labels with weights, images, or a mixture of kinds."""
+    if any(isinstance(cell, Mapping) for cell in cells):
+        return _maps(cells)
+    plain = [_plain(cell) for cell in cells]
+    try:
+        return pa.array(plain, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # a mixture; the reader of the column says what it cannot use
+        return pa.array([None if cell is None or cell != cell else str(cell) for cell in plain])
+
+
+def _maps(cells: list[Any]) -> pa.Array:
+    """Labels with weights; a plain set among them gives each of its labels the same weight."""
+    found: list[Any] = []
+    for cell in cells:
+        if isinstance(cell, Mapping):
+            found.append([(key, None if weight is None else float(weight)) for key, weight in cell.items()])
+        elif isinstance(cell, Set | list | tuple | np.ndarray):
+            found.append([(label, SET_WEIGHT) for label in _plain(cell)])
+        else:
+            found.append(None if cell is None or cell != cell else [(cell, SET_WEIGHT)])
+    keys = {type(key) for cell in found if cell for key, _ in cell}
+    kind = pa.int64() if keys and keys <= {int, np.int64} else pa.string()
+    named = [None if cell is None else [(k if kind == pa.int64() else str(k), w) for k, w in cell] for cell in found]
+    return pa.array(named, pa.map_(kind, pa.float64()))
+
+
+def _plain(cell: Any) -> Any:
+    if isinstance(cell, Set):
+        return sorted(cell, key=str)
+    return cell.tolist() if isinstance(cell, np.ndarray) else cell

@@ -1,4 +1,10 @@
-"""Tables of answers: one row per bag or instance, as CSV, JSON lines, Parquet or an Excel workbook."""
+"""Tables of answers: one row per bag or instance, as CSV, JSON lines, Parquet or an Excel workbook.
+
+A spreadsheet runs a text that begins with ``= + - @``, a tab or a line end as a formula. Tables of answers put an
+apostrophe before such a cell, which is how a spreadsheet itself marks text, and before a text that begins with an
+apostrophe already; so taking off one apostrophe gives every cell back. Numbers, and texts that read as a number, are
+left as they are. Data set files are never changed: they are for programs, and come back exactly.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +14,65 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
-from mipl.errors import DataError
+from mipl.errors import DataError, UnavailableError
 from mipl.io.atomic import atomic_path, check_writable, is_stream
-from mipl.io.spreadsheets import escaped_cell, is_formula
-from mipl.io.workbooks import openpyxl
 from mipl.visible_text import visible
 
-__all__ = ["TABLE_SUFFIXES", "check_table_path", "rows_of", "write_table", "write_tables"]
+__all__ = [
+    "TABLE_SUFFIXES",
+    "check_table_path",
+    "escaped_cell",
+    "is_formula",
+    "openpyxl",
+    "rows_of",
+    "unescaped_cell",
+    "write_table",
+    "write_tables",
+]
+
+#: Blanks count as nothing, since some programs cut them off; the full-width signs are formulas in East Asian locales.
+_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def is_formula(text: str) -> bool:
+    """Whether a spreadsheet may take a text for a formula.
+
+    >>> is_formula("=1+1"), is_formula("-cmd"), is_formula("-1.5"), is_formula("owl")
+    (True, True, False, False)
+    """
+    return _FORMULA.match(text) is not None and _NUMBER.fullmatch(text) is None
+
+
+def escaped_cell(text: str) -> str:
+    """A text as a spreadsheet shows it and does not run it.
+
+    >>> escaped_cell("=1+1"), escaped_cell("owl"), escaped_cell("'quoted")
+    ("'=1+1", 'owl', "''quoted")
+    """
+    return f"'{text}" if text.startswith("'") or is_formula(text) else text
+
+
+def unescaped_cell(text: str) -> str:
+    """What `escaped_cell` was given, and any other cell with an apostrophe in front without it.
+
+    >>> unescaped_cell("'=1+1"), unescaped_cell("owl")
+    ('=1+1', 'owl')
+    """
+    return text.removeprefix("'")
+
+
+def openpyxl() -> Any:
+    """The package that reads and writes workbooks, or an error that says how to get it."""
+    try:
+        return import_module("openpyxl")
+    except ImportError as error:
+        raise UnavailableError("Excel files need openpyxl: pip install 'mipl[excel]'; or use .csv") from error
+
 
 Columns = Mapping[str, Sequence[Any]]
 
@@ -30,7 +85,7 @@ def write_table(columns: Columns, path: str | Path, *, raw: bool = False) -> Pat
     """Write columns of equal length; the suffix chooses the format, and a stream such as ``-`` gets CSV.
 
     CSV, JSON lines and Excel have numbers with six decimals, Parquet has them in full. In CSV a list is ``a|b``. What a
-    spreadsheet would run as a formula is marked as text: in CSV by an apostrophe before it (`mipl.io.spreadsheets`), in
+    spreadsheet would run as a formula is marked as text: in CSV by an apostrophe before it (`mipl.io.tables`), in
     Excel by the mark that an apostrophe sets there, which leaves the value as it is. A stream may be a terminal, so
     characters that would steer one are spelled out (`mipl.visible_text`).
 

@@ -1,25 +1,259 @@
-"""Rows of many files as pieces of whole bags, in order, cut to a bounded size."""
+"""Rows of many files as pieces of whole bags: what their columns are, which bags are meant, cut to a bounded size."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset
 from numpy.typing import NDArray
 
 from mipl.errors import DataError
-from mipl.io.border import border
-from mipl.io.lists import arrow_ids, edges, whole
-from mipl.scanning.files import ScanFile
-from mipl.scanning.layout import Layout
-from mipl.scanning.rows import ParquetRows, Rows
-from mipl.scanning.selection import Selection
+from mipl.io.border import border, first_line
+from mipl.io.cells import arrow_ids, edges, whole
+from mipl.io.columns import find_roles, in_file, taken_names
+from mipl.io.options import Columns
+from mipl.io.pixels import has_images
+from mipl.io.table import from_table, instances_column, metadata
+from mipl.scanning.files import ParquetRows, Rows, ScanFile
 
-__all__ = ["Part", "Piece", "cut", "read_pieces"]
+__all__ = ["Layout", "Part", "Piece", "Selection", "cut", "find_layout", "hash_keys", "read_pieces"]
+
+
+def hash_keys(ids: Iterable[Any], seed: int, purpose: str) -> NDArray[np.uint64]:
+    """A number from 0 to 2**64 - 1 for each id, evenly spread, that depends on the id, the seed and the purpose only.
+
+    >>> hash_keys(["a", "b"], 0, "sample") == hash_keys(["b", "a"], 0, "sample")[::-1]
+    array([ True,  True])
+    """
+    start = hashlib.blake2b(f"{purpose} {seed}".encode(), digest_size=8)
+
+    def digest(name: Any) -> bytes:
+        each = start.copy()
+        each.update(f" {name}".encode())
+        return each.digest()
+
+    return np.frombuffer(b"".join(map(digest, ids)), dtype="<u8").astype(np.uint64)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One side of a split: bags whose key is below `bound`, or those at or above it."""
+
+    seed: int
+    bound: int
+    below: bool
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Bags that fulfil all conditions and lie on one side of every split.
+
+    Parameters
+    ----------
+    conditions : tuple of pyarrow.compute.Expression, default=()
+        What `Scan.filter` was given.
+    sides : tuple, default=()
+        One for each `Scan.split`.
+    """
+
+    conditions: tuple[pc.Expression, ...] = ()
+    sides: tuple[_Side, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.conditions or self.sides)
+
+    def where(self, condition: pc.Expression) -> Selection:
+        """These bags, as far as they fulfil one more condition."""
+        return replace(self, conditions=(*self.conditions, condition))
+
+    def split(self, share: float, seed: int) -> tuple[Selection, Selection]:
+        """About that share of the bags, and the others."""
+        bound = round(share * 2**64)
+        first, second = (replace(self, sides=(*self.sides, _Side(seed, bound, below))) for below in (True, False))
+        return first, second
+
+    @property
+    def condition(self) -> pc.Expression | None:
+        """All conditions in one."""
+        both = None
+        for each in self.conditions:
+            both = each if both is None else both & each
+        return both
+
+    def rows(self, table: pa.Table, where: str) -> NDArray[np.bool_]:
+        """Whether each row of a table fulfils the conditions."""
+        condition = self.condition
+        if condition is None:
+            return np.ones(table.num_rows, dtype=bool)
+        try:
+            kept = pa.dataset.dataset(table).to_table(columns={"kept": condition})
+        except (pa.ArrowException, KeyError, TypeError) as error:
+            raise DataError(
+                f"{where}: the filter {condition} cannot be applied ({first_line(error)}); it may use the columns "
+                f"{', '.join(map(repr, table.column_names))}"
+            ) from error
+        column = whole(kept, "kept")
+        if not pa.types.is_boolean(column.type):
+            raise DataError(f"{where}: the filter {condition} gives {column.type}, not true or false")
+        mask: NDArray[np.bool_] = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
+        return mask
+
+    def keys(self, names: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether bags lie on the right side of all splits, by their ids, or their groups where they have any."""
+        kept = np.ones(len(names), dtype=bool)
+        for depth, side in enumerate(self.sides):
+            # A split of a split must not ask the same question again.
+            below = hash_keys(names.tolist(), side.seed, f"split {depth}") < np.float64(side.bound)
+            kept &= below == side.below
+        return kept
+
+
+#: Rows from which it is decided which columns are features.
+_HEAD_ROWS = 1000
+#: Columns beside the roles that belong to bags or instances.
+_OWN = ("weights", "instance_labels", "instance_label", "group")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How rows become bags.
+
+    Parameters
+    ----------
+    columns : Columns
+        What the user said, with the feature columns by name.
+    instances : str or None
+        The column of lists of instances where a row is a bag; None where a row is an instance.
+    width : int
+        Features of an instance in the files.
+    n_features : int
+        Features d of an instance that are taken.
+    feature_names : tuple of str or None
+        Their names in the order of all chunks.
+    instance_shape : tuple of int
+        The shape of an instance.
+    name, description : str
+        What the data set is called, and where it comes from.
+    remark : str or None
+        What the columns were taken for, where it is not as usual.
+    labelled : bool
+        Whether there are candidates.
+    """
+
+    columns: Columns
+    instances: str | None
+    width: int
+    n_features: int
+    feature_names: tuple[str, ...] | None
+    instance_shape: tuple[int, ...]
+    name: str
+    description: str
+    remark: str | None
+    labelled: bool
+
+    @property
+    def feature_columns(self) -> tuple[str, ...]:
+        """The columns of the files that hold features."""
+        if self.instances is not None:
+            return (self.instances,)
+        return tuple(self.columns.features or ())
+
+    def roles(self, rows: Rows, path: str) -> dict[str, str | None]:
+        """Which column of a file is the bag, the candidates, the label and the instance id."""
+        return find_roles(path, rows.names, self.columns, exact=bool(rows.extra))
+
+    def read_columns(self, rows: Rows, path: str) -> list[str]:
+        """The columns of a file that a data set needs."""
+        own = [name for name in _OWN if name in rows.schema.names]
+        return [*filter(None, self.roles(rows, path).values()), *own, *self.feature_columns]
+
+    def bag_columns(self, rows: Rows) -> list[str]:
+        """The columns of a file that a filter may ask for: all but the features."""
+        return [name for name in rows.names if name not in self.feature_columns]
+
+    def select(self, features: Sequence[str]) -> Layout:
+        """The layout with some of the features only."""
+        if self.feature_names is None:
+            raise DataError("the files have no feature names to select by")
+        taken = tuple(taken_names("the scan", self.feature_names, features, "features"))
+        wide = self.instances is None and self.feature_columns == self.feature_names
+        columns = replace(self.columns, features=list(taken)) if wide else self.columns
+        return replace(self, columns=columns, n_features=len(taken), feature_names=taken, instance_shape=(len(taken),))
+
+
+def find_layout(files: Sequence[ScanFile], columns: Columns) -> Layout:
+    """Read the first rows of the first file that has any."""
+    if columns.missing == "mean":
+        raise DataError("missing='mean' needs all rows at once, so it cannot be had in a scan; use 'drop'")
+    for file in files:
+        with file.open() as rows:
+            if has_images(rows.schema):
+                raise DataError(
+                    f"{file.path} has a column of images, which a scan does not decode; mipl.load(...) does, and its "
+                    ".save('x.parquet') writes pixels, which can be scanned"
+                )
+            if not sum(rows.groups):
+                continue
+            columns = in_file(columns, rows.names)
+            roles = find_roles(file.path, rows.names, columns, exact=bool(rows.extra))
+            named = {*(v for v in roles.values() if v), *_named(columns.features)}
+            names = [name for name in rows.names if name in rows.schema.names or name in named]
+            _check_bag(rows, roles["bag"], file.path)
+            head = _head(rows, names, 1)
+            instances = instances_column(head, file.path, columns, roles)
+            bag = roles["bag"]
+            # A row may also be an instance that is itself an image; "instances" is what mipl writes, one row per bag.
+            repeated = instances not in (None, "instances") and bag is not None and _repeats(rows, bag)
+            if instances is None or repeated:
+                instances, head = None, _head(rows, names, _HEAD_ROWS)
+            return _layout(head, file, columns, instances)
+    raise DataError(f"{files[0].path}: the files have no rows: the data set is empty")
+
+
+def _head(rows: Rows, names: Sequence[str], count: int) -> pa.Table:
+    return pa.concat_tables([table for _, table in rows.tables(names, 0, count, lambda _: count)])
+
+
+def _repeats(rows: Rows, bag: str) -> bool:
+    ids = _head(rows, [bag], _HEAD_ROWS)
+    return bool(len(ids[bag].unique()) < ids.num_rows)
+
+
+def _layout(head: pa.Table, file: ScanFile, columns: Columns, instances: str | None) -> Layout:
+    raw = from_table(head, file.path, columns, metadata(head, file.path), nested=instances is not None)
+    return Layout(
+        columns=replace(columns, features=list(raw.roles.features), ignore=None),
+        instances=instances,
+        width=raw.values.shape[1],
+        n_features=raw.values.shape[1],
+        feature_names=None if raw.feature_names is None else tuple(raw.feature_names),
+        instance_shape=tuple(raw.instance_shape or (raw.values.shape[1],)),
+        name=Path(file.path).stem if raw.name is None else raw.name,
+        description=raw.description,
+        remark=None if raw.roles.usual else f"{file.path}: {raw.roles.remark()}",
+        labelled=raw.candidates is not None,
+    )
+
+
+def _check_bag(rows: Rows, bag: str | None, path: str) -> None:
+    if bag is None or bag not in rows.schema.names:
+        return
+    kind: Any = rows.schema.field(bag).type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise DataError(f"{path}: the bags {bag!r} are of type {kind}; a scan needs integers or text, so cast them")
+
+
+def _named(features: str | Sequence[str] | None) -> list[str]:
+    return [] if features is None else [features] if isinstance(features, str) else list(features)
+
 
 #: Instances of one table that is read; small against a chunk, large against the cost of a call.
 _TABLE_INSTANCES = 65_536

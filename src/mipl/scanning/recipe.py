@@ -12,13 +12,10 @@ import pyarrow as pa
 
 from mipl.bags import Bags
 from mipl.errors import DataError
-from mipl.io.joining import join
-from mipl.io.labels import label_cell
-from mipl.io.lists import whole
-from mipl.io.raw import Loaded, RawBags
-from mipl.io.tabular import from_table, metadata
-from mipl.scanning.layout import Layout
-from mipl.scanning.pieces import Piece
+from mipl.io.cells import label_cell, whole
+from mipl.io.raw import Loaded, RawBags, join
+from mipl.io.table import from_table, metadata
+from mipl.scanning.pieces import Layout, Piece
 from mipl.votes import SET_WEIGHT
 
 __all__ = ["Labels", "Recipe"]

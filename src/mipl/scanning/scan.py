@@ -1,11 +1,11 @@
-"""Scan: bags in files that are larger than memory together."""
+"""Scan: bags in files that are larger than memory together; `scan` is the way in."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
@@ -18,17 +18,137 @@ from mipl.bags import Bags
 from mipl.clusters import map_on_cluster, n_threads
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError, ParameterError
-from mipl.scanning.block import ScanBlock
-from mipl.scanning.index import Index, build_index
-from mipl.scanning.layout import Layout
-from mipl.scanning.pieces import Part, Piece, cut, read_pieces
+from mipl.io.options import OPTIONS, Columns, describes_options
+from mipl.scanning.files import list_files
+from mipl.scanning.pieces import Layout, Part, Piece, Selection, cut, hash_keys, read_pieces
 from mipl.scanning.recipe import Recipe
-from mipl.scanning.selection import Selection, hash_keys
 from mipl.scanning.source import Source
 from mipl.streams import BagStream
 from mipl.supervision import Supervision, background_column
 
-__all__ = ["Scan"]
+__all__ = ["Index", "Scan", "ScanBlock", "build_index", "scan"]
+
+
+@dataclass(frozen=True)
+class ScanBlock:
+    """Consecutive bags of a scan, described by files and rows; `Scan.blocks` makes them.
+
+    It pickles to a few kilobytes, so that a worker that sees the same files can be told what to read.
+
+    Parameters
+    ----------
+    parts : tuple of (file, start, stop, offset)
+        The rows of each file.
+    recipe : Recipe
+        How rows become bags: columns, classes and features, the same in all blocks.
+    selection : Selection
+        Which of the bags are meant.
+    start : int
+        The position of the first bag in the scan.
+    n_bags : int
+        The number of bags.
+    n_instances : int
+        The number of instances; where a row is a bag, an estimate from the mean of the row group.
+    """
+
+    parts: tuple[Part, ...]
+    recipe: Recipe
+    selection: Selection
+    start: int
+    n_bags: int
+    n_instances: int
+
+    @property
+    def stop(self) -> int:
+        """The position after that of the last bag."""
+        return self.start + self.n_bags
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that the bags are in."""
+        return tuple(part.file.path for part in self.parts)
+
+    def read(self) -> MIPLDataset:
+        """The bags with all that is known of them."""
+        return self.recipe.load(list(read_pieces(self.parts, self.recipe.layout, self.selection))).dataset
+
+    def read_bags(self) -> Bags:
+        """The bags alone; candidates and labels are not read."""
+        found = read_pieces(self.parts, self.recipe.layout, self.selection, what="bags")
+        return self.recipe.load_bags(list(found))
+
+    def read_supervision(self) -> Supervision:
+        """What is known of the labels of the bags; features are not read."""
+        found = read_pieces(self.parts, self.recipe.layout, self.selection, what="labels")
+        return self.recipe.load_labels(list(found)).dataset.supervision()
+
+
+@dataclass(frozen=True)
+class Index:
+    """The bags of a scan in their order.
+
+    Parameters
+    ----------
+    ids : (m,) array
+        What they are called.
+    first : (m,) int64
+        The row of the scan at which each begins.
+    rows : (m,) int64
+        The rows of each: 1 where a row is a bag, else its instances.
+    """
+
+    ids: NDArray[Any]
+    first: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def build_index(source: Source, selection: Selection) -> Index:
+    """Read the ids of all selected bags; a bag that comes again is an error."""
+    pieces: list[Piece] = []
+    fresh: list[Piece] = []
+    for piece in read_pieces(source.parts(), source.layout, selection, what="ids"):
+        bare = Piece(piece.file, piece.table.slice(0, 0), piece.ids, piece.first, piece.rows, piece.rows)
+        if fresh and fresh[0].file != piece.file:
+            _check_unique(fresh, source.layout)  # an unsorted file is told before all others are read
+            fresh = []
+        fresh.append(bare)
+        pieces.append(bare)
+    if not pieces:
+        none = np.array([], dtype=np.int64)
+        return Index(none, none, none)
+    _check_unique(pieces, source.layout)
+    return Index(_joined(pieces), *(np.concatenate([getattr(p, n) for p in pieces]) for n in ("first", "rows")))
+
+
+def _joined(pieces: list[Piece]) -> NDArray[Any]:
+    kinds = {piece.ids.dtype.kind for piece in pieces}
+    return np.concatenate([piece.ids.astype(str) if len(kinds) > 1 else piece.ids for piece in pieces])
+
+
+def _check_unique(pieces: list[Piece], layout: Layout) -> None:
+    ids = _joined(pieces)
+    order = np.argsort(ids, kind="stable")
+    again = np.flatnonzero(ids[order[1:]] == ids[order[:-1]])
+    if not len(again):
+        return
+    one, other = order[again[0]], order[again[0] + 1]
+    ends = np.cumsum([len(piece.ids) for piece in pieces])
+    files = [pieces[int(np.searchsorted(ends, i, side="right"))].file.path for i in (one, other)]
+    where = f"in {files[0]}" if files[0] == files[1] else f"of {files[0]} comes again in {files[1]}"
+    bag = layout.columns.bag or "bag_id"
+    if layout.instances is not None:
+        twice = "occurs twice " if files[0] == files[1] else ""
+        raise DataError(f"the bag {ids[one].item()!r} {twice}{where}; with one row per bag, ids must be unique")
+    later = "comes again later " if files[0] == files[1] else ""
+    raise DataError(
+        f"the bag {ids[one].item()!r} {later}{where}; a scan needs the rows of a bag one after the other: sort them, "
+        f"with DuckDB: COPY (SELECT * FROM '{files[0]}' ORDER BY {bag}) TO 'sorted.parquet'; or with pyarrow: "
+        f"pq.write_table(pq.read_table('{files[0]}').sort_by('{bag}'), 'sorted.parquet')"
+    )
+
 
 #: Bytes of the features of one chunk.
 _CHUNK_BYTES = 64 << 20
@@ -407,3 +527,59 @@ def _seed(seed: Any) -> int:
     if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
         raise ParameterError(f"seed={seed!r}; it must be an int that is not negative")
     return int(seed)
+
+
+@describes_options
+def scan(
+    paths: Any,
+    *,
+    bag: str | None = None,
+    candidates: str | None = None,
+    label: str | None = None,
+    features: str | Sequence[str] | None = None,
+    ignore: str | Sequence[str] | None = None,
+    instance_id: str | None = None,
+    missing: str | Mapping[str, float] | None = None,
+    candidates_sep: str = "|",
+    unlabelled: Sequence[Any] | None = None,
+) -> Scan:
+    """Scan Parquet, Feather or Arrow files that may be larger than memory.
+
+    Only footers and the first rows are read at once. Two things need a pass over some columns, each when it is first
+    asked for: the bag ids (their column), and the classes where not every file was written by mipl (the candidates).
+    Features are read chunk by chunk only; which columns they are is decided by the first 1,000 rows. A mean in place of
+    missing values is of all rows, so it must be given: those that a model remembers (`reading_`).
+
+    A row is a bag (lists of instances in one column, as `MIPLDataset.save` writes), or a row is an instance; then the
+    rows of a bag lie one after the other, and may go on in the next row group or file.
+
+    Parameters
+    ----------
+    paths : str, Path, sequence of these, or pyarrow.dataset.Dataset
+        A file, a folder, a pattern such as ``"folder/*.parquet"``, or several. Folders named ``year=2024`` are columns
+        for `Scan.filter`, and for the roles below where they are named.
+    {options}
+    unlabelled : sequence of labels, default=None
+        The classes that a bag without candidates may have; None refuses such bags, where candidates are asked for.
+
+    Returns
+    -------
+    Scan
+
+    Examples
+    --------
+    >>> import tempfile, mipl
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ds = mipl.load("digits")
+    >>> paths = [ds[:70].save(f"{folder.name}/1.parquet"), ds[70:].save(f"{folder.name}/2.parquet")]
+    >>> found = scan(f"{folder.name}/*.parquet")
+    >>> found
+    Scan(2 files, 150 bags, 1,125 instances, 8x8)
+    >>> [len(chunk) for chunk in found.chunks(max_instances=500)]
+    [67, 66, 17]
+    >>> folder.cleanup()
+    """
+    columns = Columns(**{name: value for name, value in locals().items() if name in OPTIONS})
+    source = Source(list_files(paths), columns, None if unlabelled is None else list(unlabelled))
+    source.layout  # noqa: B018 - what is wrong with the columns is said at once
+    return Scan(source, Selection())

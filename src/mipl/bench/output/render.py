@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from mipl.bench.output.table import Entry, Table
 from mipl.errors import ParameterError
-from mipl.io.spreadsheets import escaped_cell
+from mipl.io.tables import escaped_cell
 from mipl.visible_text import visible
 
 __all__ = ["FORMATS", "plain_markdown", "render"]

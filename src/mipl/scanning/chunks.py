@@ -19,21 +19,21 @@ import pyarrow.compute as pc
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.border import border
-from mipl.io.columns import Columns, find_roles
+from mipl.io.cells import depth
+from mipl.io.columns import find_roles
 from mipl.io.compression import file_format, open_decompressed
-from mipl.io.csv import open_text
-from mipl.io.image_columns import has_images
 from mipl.io.jsonl import open_lines
-from mipl.io.lists import depth
+from mipl.io.options import Columns
+from mipl.io.pixels import has_images
 from mipl.io.raw import Loaded
 from mipl.io.sources import expand, read_raw
-from mipl.io.tabular import from_table, metadata
+from mipl.io.table import from_table, metadata
+from mipl.io.text import open_text
 from mipl.scanning.files import SUFFIXES as SCANNED
 from mipl.scanning.files import ScanFile, list_files
-from mipl.scanning.index import build_index
-from mipl.scanning.pieces import cut, read_pieces
+from mipl.scanning.pieces import Selection, cut, read_pieces
 from mipl.scanning.recipe import Recipe
-from mipl.scanning.selection import Selection
+from mipl.scanning.scan import build_index
 from mipl.scanning.source import Source
 
 __all__ = ["is_large", "read_chunks"]
@@ -64,7 +64,6 @@ def read_chunks(
     columns: Columns | None = None,
     unlabelled: Sequence[Any] | None = None,
     instances: int | None = None,
-    **images: Any,
 ) -> Iterator[Loaded]:
     """Read data sets of bounded size.
 
@@ -78,8 +77,6 @@ def read_chunks(
         The classes that a bag without candidates may have; None refuses such bags.
     instances : int, default=None
         How many instances (in text with one row per bag: bags) a chunk has at most; None for about 64 MiB.
-    **images
-        Options of `mipl.io.images.read`.
     """
     columns = columns or Columns()
     if columns.missing == "mean":
@@ -90,7 +87,7 @@ def read_chunks(
             yield from _scanned(list(files), columns, unlabelled, instances)
             continue
         for file in files:
-            for part in _guarded(file, _chunks(file, columns, unlabelled, instances, images)):
+            for part in _guarded(file, _chunks(file, columns, unlabelled, instances)):
                 for each in part.dataset.bag_ids.tolist():
                     if each in owner:
                         raise DataError(
@@ -111,7 +108,7 @@ def _is_scanned(file: Path) -> bool:
     suffix, compression = file_format(file)
     if suffix not in SCANNED or compression or not file.is_file():
         return False
-    with ScanFile.find(file, (), verify=False).open() as rows:
+    with ScanFile.find(file, ()).open() as rows:
         return not has_images(rows.schema)  # images are many times larger than in the file, and may be cut
 
 
@@ -119,7 +116,7 @@ def _scanned(
     files: list[Path], columns: Columns, unlabelled: Sequence[Any] | None, instances: int | None
 ) -> Iterator[Loaded]:
     """Chunks of files with columns, as one scan."""
-    source = Source(list_files(files, columns.verify), columns, None)
+    source = Source(list_files(files), columns, None)
     layout = source.layout
     build_index(source, Selection())  # a bag that comes again is found before anything is computed
     recipe = Recipe(layout, unlabelled=None if unlabelled is None else list(unlabelled))
@@ -131,9 +128,7 @@ def _scanned(
         yield loaded._replace(remarks=(*remarks, *loaded.remarks))
 
 
-def _chunks(
-    file: Path, columns: Columns, unlabelled: Sequence[Any] | None, instances: int | None, images: dict[str, Any]
-) -> Iterator[Loaded]:
+def _chunks(file: Path, columns: Columns, unlabelled: Sequence[Any] | None, instances: int | None) -> Iterator[Loaded]:
     suffix = file_format(file)[0]
     if suffix in _TEXT and file.is_file():
         text = open_text(file, columns, instances or _lines_of(file))
@@ -141,10 +136,10 @@ def _chunks(
         for i, part in enumerate(parts):
             yield part._replace(remarks=(*part.remarks, *text.remarks)) if i == 0 else part
     elif suffix in _LINES and file.is_file():
-        tables, extra = open_lines(file, instances or _lines_of(file), _CHUNK_BYTES // _JSON_FACTOR, columns.verify)
+        tables, extra = open_lines(file, instances or _lines_of(file), _CHUNK_BYTES // _JSON_FACTOR)
         yield from _loaded(file, tables, columns, unlabelled, extra)
     else:
-        found = read_raw(file, columns, **images)
+        found = read_raw(file, columns)
         yield Loaded(found) if isinstance(found, MIPLDataset) else found.load(columns.missing, unlabelled)
 
 

@@ -1,35 +1,101 @@
-"""The MATLAB layout in which MIPL data sets are published.
+"""Files of arrays: NumPy's .npz, and the MATLAB layout in which MIPL data sets are published.
 
-``data`` is a cell matrix with one row per bag: instances (n_i, d), candidate labels, true label; labels count from 1.
-Some files have a fourth column; where it holds one integer per instance it is read as instance labels (q + 1 for
-negative, 0 for unknown), otherwise it is left alone. Splits are files of their own with ``trainIndex`` and
-``testIndex``. Files are read by `mipl.io.matlab`, not by SciPy, which damaged files can crash.
+An .npz file holds the arrays of a data set as they are, without pickle; the zip file has a checksum of each.
+
+In a .mat file, ``data`` is a cell matrix with one row per bag: instances (n_i, d), candidate labels, true label; labels
+count from 1. Some files have a fourth column; where it holds one integer per instance it is read as instance labels
+(q + 1 for negative, 0 for unknown), otherwise it is left alone. Splits are files of their own with ``trainIndex`` and
+``testIndex``.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.io import savemat
+from scipy.io import loadmat, savemat
 
 from mipl.bags import Bags
 from mipl.candidates import label_names
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
 from mipl.io.border import border
-from mipl.io.limits import Allowance
-from mipl.io.matlab import read_variables
-from mipl.io.metadata import read_metadata
-from mipl.io.published import provenance
+from mipl.io.table import read_metadata
 
-__all__ = ["read", "read_split", "write"]
+__all__ = ["git_blob", "provenance", "read_mat", "read_npz", "read_split", "write_mat", "write_npz"]
+
+_REQUIRED = ("instances", "offsets", "candidates")
 
 
-def write(dataset: MIPLDataset, path: Path) -> None:
+def write_npz(dataset: MIPLDataset, path: Path) -> None:
+    """Write `dataset` to `path`."""
+    arrays: dict[str, Any] = {
+        "instances": dataset.bags.instances,
+        "offsets": dataset.bags.offsets,
+        "instance_shape": np.array(dataset.bags.instance_shape),
+        "candidates": dataset.candidates,
+        "classes": dataset.classes,
+        "bag_ids": dataset.bag_ids,
+        "name": np.array(dataset.name),
+        "description": np.array(dataset.description),
+    }
+    if dataset.labels is not None:
+        arrays["labels"] = dataset.labels
+    if dataset.instance_labels is not None:
+        arrays["instance_labels"] = dataset.instance_labels
+    if dataset.groups is not None:
+        arrays["groups"] = dataset.groups
+    if dataset.candidate_weights is not None:
+        arrays["candidate_weights"] = dataset.candidate_weights
+    if dataset.background is not None:
+        arrays["background"] = np.array(dataset.background)
+    if dataset.bags.feature_names is not None:
+        arrays["feature_names"] = np.array(dataset.bags.feature_names)
+        if tuple(arrays["feature_names"].tolist()) != dataset.bags.feature_names:  # NumPy drops zeros at the end
+            raise DataError("a feature name ends in a zero character, which .npz cannot hold; rename it")
+    with path.open("wb") as file:  # given a path, NumPy would append .npz to it
+        np.savez(file, allow_pickle=False, **arrays)
+
+
+def read_npz(path: Path) -> MIPLDataset:
+    """Read a data set."""
+    with border(str(path), "an .npz file of a data set"), np.load(path, allow_pickle=False) as file:
+        arrays = {name: np.asarray(file[name]) for name in file.files}
+        for name in _REQUIRED:
+            if name not in arrays:
+                raise DataError(f"{path} has no array {name!r}; it has {sorted(arrays)}")
+        try:
+            return _dataset(arrays, path.stem)
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from error
+
+
+def _dataset(arrays: dict[str, Any], stem: str) -> MIPLDataset:
+    classes = arrays.get("classes", np.arange(arrays["candidates"].shape[1]))
+    labels = arrays.get("labels")
+    if labels is not None and labels.size and not -1 <= int(labels.min()) <= int(labels.max()) < len(classes):
+        raise DataError(f"the array 'labels' has a class index outside -1..{len(classes) - 1}")
+    names = arrays["feature_names"].tolist() if "feature_names" in arrays else None
+    return MIPLDataset(
+        bags=Bags(arrays["instances"], arrays["offsets"], arrays.get("instance_shape"), names),
+        candidates=arrays["candidates"],
+        labels=label_names(labels, classes),
+        classes=arrays.get("classes"),
+        instance_labels=arrays.get("instance_labels"),
+        bag_ids=arrays.get("bag_ids"),
+        name=str(arrays.get("name", stem)),
+        description=str(arrays.get("description", "")),
+        groups=arrays.get("groups"),
+        candidate_weights=arrays.get("candidate_weights"),
+        background=arrays["background"].item() if "background" in arrays else None,
+    )
+
+
+def write_mat(dataset: MIPLDataset, path: Path) -> None:
     """Write `dataset` as a cell matrix; names, ids and the instance shape go to a JSON text ``mipl`` beside it."""
     for what, value in (
         ("weights of candidates", dataset.candidate_weights),
@@ -59,19 +125,12 @@ def write(dataset: MIPLDataset, path: Path) -> None:
     savemat(path, {"data": cells, "mipl": json.dumps(extra)}, appendmat=False, do_compression=True)
 
 
-def read(path: Path, max_bytes: int | None = None) -> MIPLDataset:
+def read_mat(path: Path) -> MIPLDataset:
     """Read a data set from the published cell layout.
 
-    The description of a file that mipl did not write says whether it is one of the authors' (`mipl.io.published`).
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    max_bytes : int, default=None
-        The most bytes that its matrices may take; None takes half of the machine's memory.
+    The description of a file that mipl did not write says whether it is one of the authors' (`mipl.io.arrays`).
     """
-    content = _load(path, max_bytes)
+    content = _load(path)
     if "data" not in content:
         names = [n for n in content if not n.startswith("__")]
         hint = "; it is a split, use it with a data set" if "trainIndex" in content else ""
@@ -95,7 +154,6 @@ def read(path: Path, max_bytes: int | None = None) -> MIPLDataset:
     extra = _extra(path, content)
     named = extra.get("classes")
     q = len(named) if named is not None else int(max(row.max() for row in candidates + labels if len(row)))
-    Allowance(str(path), max_bytes).take(len(bags) * q)
     mask = np.zeros((len(bags), q), dtype=bool)
     for i, (row, label) in enumerate(zip(candidates, labels, strict=True)):
         if len(label) and label[0] > q:
@@ -104,12 +162,12 @@ def read(path: Path, max_bytes: int | None = None) -> MIPLDataset:
             raise DataError(f"{path}: bag {i} has the candidate label {row.max()}, but there are {q} classes")
         mask[i, row - 1] = True
     try:
-        return _dataset(bags, mask, labels, extra, cells, path)
+        return _mat_dataset(bags, mask, labels, extra, cells, path)
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
 
 
-def _dataset(
+def _mat_dataset(
     bags: list[NDArray[Any]],
     mask: NDArray[np.bool_],
     labels: list[NDArray[np.int64]],
@@ -153,21 +211,30 @@ def read_split(path: str | Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return parts[0], parts[1]
 
 
-def _load(path: Path, max_bytes: int | None = None) -> dict[str, Any]:
+def _load(path: Path) -> dict[str, Any]:
     with border(str(path), "a MATLAB file"):
-        return read_variables(path.read_bytes(), str(path), Allowance(str(path), max_bytes))
+        try:
+            content: dict[str, Any] = loadmat(path, appendmat=False)
+        except NotImplementedError as error:
+            raise DataError(f"{path} is a MATLAB 7.3 (HDF5) file; save it again in MATLAB with -v7") from error
+    return content
 
 
 def _extra(path: Path, content: dict[str, Any]) -> dict[str, Any]:
     if "mipl" not in content:
         return {}
-    if not isinstance(content["mipl"], str):
+    text = content["mipl"]
+    if text.dtype.kind != "U" or text.size != 1:
         raise DataError(f"{path}: the variable 'mipl' is not the text that mipl writes")
-    return read_metadata(content["mipl"], str(path))
+    return read_metadata(text.item(), str(path))
+
+
+def _dense(cell: Any) -> NDArray[Any]:
+    return np.asarray(cell.toarray() if hasattr(cell, "toarray") else cell)
 
 
 def _matrix(path: Path, i: int, cell: Any) -> NDArray[Any]:
-    array = np.asarray(cell)
+    array = _dense(cell)
     if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "fiub":
         raise DataError(
             f"{path}: bag {i} has instances of type {array.dtype} and shape {array.shape}; expected (n_i, d)"
@@ -176,7 +243,7 @@ def _matrix(path: Path, i: int, cell: Any) -> NDArray[Any]:
 
 
 def _whole_numbers(path: Path, i: int, cell: Any, what: str) -> NDArray[np.int64]:
-    array = np.asarray(cell).reshape(-1)
+    array = _dense(cell).reshape(-1)
     if array.dtype.kind not in "fiub" or not np.isfinite(array).all() or (np.abs(array) > 2**53).any():
         raise DataError(f"{path}: bag {i}: the {what} are not whole numbers")
     whole = array.astype(np.int64)
@@ -194,3 +261,24 @@ def _instance_labels(cells: NDArray[Any], bags: Bags, q: int) -> NDArray[np.int6
     labels = np.concatenate(columns)
     fits = np.isfinite(labels).all() and (labels == np.rint(labels)).all() and ((labels >= 0) & (labels <= q + 1)).all()
     return labels.astype(np.int64) - 1 if fits else None
+
+
+#: How the git blob ids of the authors' three MNIST-MIPL files begin, by which their repository lists them.
+AUTHORS_MNIST = ("97dad3c7", "999c450d", "c1b25b44")
+
+
+def git_blob(path: Path) -> str:
+    """The id (40 hex digits) under which git stores the content of a file: that of ``git hash-object``."""
+    digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    with path.open("rb") as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def provenance(path: Path) -> str:
+    """One sentence: whether the file at `path` is one of the authors' MNIST-MIPL files."""
+    blob = git_blob(path)
+    if blob.startswith(AUTHORS_MNIST):
+        return f"One of the MNIST-MIPL files that the authors of MIPLGP published (git blob {blob[:8]})."
+    return f"Not one of the authors' MNIST-MIPL files (git blob {blob[:8]}; theirs are {', '.join(AUTHORS_MNIST)})."

@@ -19,8 +19,8 @@ from io_support import same_folder
 
 import mipl
 from mipl.errors import DataError
-from mipl.io.chunks import is_large, read_chunks
-from mipl.io.columns import Columns
+from mipl.io.options import Columns
+from mipl.scanning.chunks import is_large, read_chunks
 
 
 def long(sizes: list[int]) -> pd.DataFrame:
@@ -126,23 +126,20 @@ def _zstd(text: bytes) -> bytes:
     ("compression", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress), (".zst", _zstd)]
 )
 def test_compressed_text_comes_in_chunks(tmp_path: Path, suffix: str, compression: str, pack):
-    ds = mipl.load("digits")[:12]  # images: a first line of mipl's with a checksum
+    ds = mipl.load("digits")[:12]  # images: a first line of mipl's
     text = ds.save(tmp_path / f"x{suffix}").read_bytes()
     path = tmp_path / f"x{suffix}{compression}"
     path.write_bytes(pack(text))
     parts = [part.dataset for part in read_chunks([path], unlabelled=ds.classes, instances=3)]
     assert len(parts) > 3
     assert mipl.Bags.concatenate([part.bags for part in parts]) == ds.bags
-    path.write_bytes(pack(text[:-200] + text[-200:].replace(b"0", b"1", 1)))
-    with pytest.raises(DataError, match="was changed after mipl wrote it"):
-        list(read_chunks([path], unlabelled=ds.classes, instances=3))
     path.write_bytes(pack(text)[:-20])
     with pytest.raises(DataError, match=r"x\.(csv|jsonl)\."):
         list(read_chunks([path], unlabelled=ds.classes, instances=3))
 
 
 def test_a_compressed_file_counts_for_more_than_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("mipl.io.chunks._CHUNK_BYTES", 1000)
+    monkeypatch.setattr("mipl.scanning.chunks._CHUNK_BYTES", 1000)
     for name, size, large in (("a.csv", 900, False), ("b.csv.gz", 200, False), ("c.csv.gz", 300, True)):
         (tmp_path / name).write_bytes(b"x" * size)
         assert is_large([tmp_path / name]) == large

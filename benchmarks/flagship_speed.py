@@ -31,7 +31,7 @@ import torch
 from measure import measure, print_table
 
 import mipl
-from mipl.baggp import cross_fit, estimator, learning
+from mipl.baggp import estimator, learning
 from mipl.bags import Bags
 from mipl.datasets.synthetic import make_bags
 from mipl.scoring import calibration_error, log_loss
@@ -43,10 +43,9 @@ PHASES = (
     (estimator, "kmeans_landmarks", "landmarks"),
     (estimator, "principal_map", "map"),
     (estimator, "low_rank", "features"),
-    (learning, "fit_bag_regression", "regression"),
+    (learning, "fits_of", "folds: Gram"),
+    (learning, "fit_bag_regressions", "regressions"),
     (learning, "fit_bag_likelihoods", "likelihoods"),
-    (cross_fit, "gram_matrix", "folds: Gram"),
-    (cross_fit, "fit_bag_regression", "folds: regression"),
     (learning, "fit_stacking", "stacking"),
 )
 DATA = ["digits", "mnist", "sival", "birdsong", "newsgroups"]

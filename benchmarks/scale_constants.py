@@ -33,14 +33,12 @@ class Step(NamedTuple):
     Attributes
     ----------
     calls : how often it is taken
-    paired : how often of these while another one is under way
     seconds : per instance
     bag_bytes : per bag that the client sends
     summed : whether sums come back
     """
 
     calls: int
-    paired: int
     seconds: float
     bag_bytes: float
     summed: bool
@@ -77,7 +75,7 @@ class Timed(Local):
         super().__init__(1, scratch)
         self.notes: list[tuple[str, float, float, bool, bool]] = []
         self.inside = self.fetched = 0.0
-        self._working = self._paired = False
+        self._working = False
 
     def map(
         self,
@@ -92,14 +90,6 @@ class Timed(Local):
     def total(self, function: Callable[..., Any], columns: Sequence[Column], shared: dict[str, Any]) -> Any:
         """As `Local.total`."""
         return self._noted(super().total, function, columns, shared, True)
-
-    def concurrently(self, tasks: Sequence[Callable[[Local], Any]]) -> list[Any]:
-        """As `Local.concurrently`."""
-        self._paired = len(tasks) > 1
-        try:
-            return super().concurrently(tasks)
-        finally:
-            self._paired = False
 
     def fetch(self, column: Column) -> list[Any]:
         """As `Local.fetch`; what the fit itself fetches would come over the client's link."""
@@ -123,7 +113,7 @@ class Timed(Local):
             for i in picks
             if isinstance(values[i], torch.Tensor) and values[i].dtype == torch.float64 and values[i]._is_view()
         )
-        self.notes.append((function.__name__, seconds, float(sent), summed, self._paired))
+        self.notes.append((function.__name__, seconds, float(sent), summed))
         return found
 
 
@@ -161,11 +151,10 @@ def measure_fit(scan: Any, n: int, n_landmarks: int) -> tuple[dict[str, Step], f
         for (owner, name), function in zip(readers, before, strict=True):
             setattr(owner, name, function)
     steps = {name: Step(1, 0, spent / n, 0.0, False) for name, spent in read.items()}
-    for name, took, sent, summed, paired in places[0].notes:
+    for name, took, sent, summed in places[0].notes:
         old = steps.get(name, Step(0, 0, 0.0, 0.0, summed))
         steps[name] = Step(
             old.calls + 1,
-            old.paired + paired,
             old.seconds + took / n,
             old.bag_bytes + sent / (n / BAG_SIZE),
             summed or old.summed,

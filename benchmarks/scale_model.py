@@ -1,12 +1,12 @@
 """How long BagGP takes on a cluster, and what it needs: a cost model from constants that are measured here.
 
-A fit is a list of steps. In each, every worker goes through its blocks, and the client waits for the slowest one; while
-folds are left out, two steps are under way at a time. One run fits bags in this process with one thread, notes what
-every step costs per instance and how often it is taken, and what the client does itself: with the sample that landmarks
-come from, which grows no further, and per bag, which is the difference of two fits with few features. Another one takes
-steps without any work on one and two workers: what a step costs, and a task of it, and how much slower two workers of
-one machine are when both work. Then steps are drawn one by one: tasks of a random length (the spread is measured),
-workers that stall, workers that die and whose blocks are computed anew by the others.
+A fit is a list of steps. In each, every worker goes through its blocks, and the client waits for the slowest one. One
+run fits bags in this process with one thread, notes what every step costs per instance and how often it is taken, and
+what the client does itself: with the sample that landmarks come from, which grows no further, and per bag, which is the
+difference of two fits with few features. Another one takes steps without any work on one and two workers: what a step
+costs, and a task of it, and how much slower two workers of one machine are when both work. Then steps are drawn one by
+one: tasks of a random length (the spread is measured), workers that stall, workers that die and whose blocks are
+computed anew by the others.
 
 The constants are kept in results/scale_model.json. "table" draws from these, compares the model with what
 `benchmarks/scale.py dask` measured on one and on two workers, with which it must agree within 15 %, and puts both into
@@ -76,15 +76,14 @@ def simulate(n: float, n_workers: int, found: Constants, rng: np.random.Generato
         levels = math.ceil(math.log(max(runs, 2), SUM_FAN_IN)) if step.summed else 0
         wait = spread + levels * (LATENCY + SUM_FAN_IN * parameter_bytes / bandwidth)
         link += moved + parameter_bytes * (1 + step.summed) * step.calls
-        for i in range(step.calls):
+        for _ in range(step.calls):
             # Sums of many log-normal times are nearly normal.
             own = rng.normal(each, found.spread * math.sqrt(each), n_workers)
             if not local:
                 own += STALL * rng.binomial(math.ceil(each), STALLS, n_workers)
-            # Workers compute while the scheduler is busy with the tasks of others, and all the time while the other one
-            # of two steps is under way.
+            # Workers compute while the scheduler is busy with the tasks of others.
             work, busy, idle = per_run * own.max(), handed_out + moved / bandwidth, found.per_step + wait
-            took = max(work, busy + idle) if i < step.paired else max(work, busy) + idle
+            took = max(work, busy) + idle
             died = 0 if local else rng.poisson(DEATHS / 3600 * n_workers * took)
             if died and n_workers > 1:
                 again = math.ceil(runs / n_workers / (n_workers - 1))

@@ -325,3 +325,63 @@ def test_an_answer_that_is_not_finite_is_an_error_and_not_the_first_class(ask):
     ds = small_dataset()
     with pytest.raises(DataError, match=r"Overflows has no finite answer for (bag|instance) \d+ and \d+ more"):
         getattr(Overflows().fit(ds), ask)(ds)
+
+
+def wide(unknown: int) -> MIPLDataset:
+    """The small problem with a class that no bag has; nothing is known of every `unknown`-th one."""
+    ds = small_dataset()
+    sets = [None if i % unknown == 0 else names for i, names in enumerate(ds.candidate_sets())]
+    return MIPLDataset(ds.bags, sets, classes=["dodo", *ds.classes])
+
+
+def test_a_class_that_no_training_bag_makes_possible_has_probability_zero():
+    ds = wide(5)
+    with pytest.warns(UserWarning, match="no training bag has the candidate 'dodo', so") as caught:
+        model = Nearest().fit(ds)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert model._predict_proba(ds.bags)[:, 0].max() > 0.5  # the method itself knows no better
+    for answer in (model.predict_proba(ds), model.predict_instances(ds), model.resolve(ds)):
+        assert not answer[:, 0].any()
+        np.testing.assert_allclose(answer.sum(axis=1), 1, rtol=1e-6)
+    assert "dodo" not in model.predict(ds)
+    # A bag that can be nothing else is that.
+    resolved = model.resolve(ds.bags[:2], [["dodo"], ["dodo", "cat"]])
+    np.testing.assert_array_equal(resolved[:, :2], [[1, 0], [0, 1]])
+
+
+def test_a_class_is_possible_again_once_a_bag_has_it():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = Nearest().fit(wide(5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(small_dataset())
+    assert model.possible_.all()
+
+
+def test_classes_of_weight_zero_bags_are_not_possible():
+    bags, candidates, _ = small_problem()
+    candidates = np.eye(3, dtype=bool)[np.arange(24) % 3]
+    with pytest.warns(UserWarning, match="no training bag has the candidate 2, so"):
+        model = Listens().fit(bags, candidates, sample_weight=np.arange(24) % 3 < 2)
+    assert not model.predict_proba(bags)[:, 2].any()
+
+
+@pytest.mark.parametrize("q", [2, 3])
+def test_where_nothing_is_known_of_any_bag_all_classes_are_possible_and_the_user_is_told(q):
+    bags, *_ = small_problem()
+    with pytest.warns(UserWarning, match="every class is a candidate of every training bag"):
+        assert Nearest().fit(bags, np.ones((24, q))).possible_.all()
+
+
+def test_of_two_classes_a_set_of_both_is_one_in_doubt():
+    bags, *_ = small_problem()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Nearest().fit(bags, [["owl"], ["owl", "wren"]] * 12).possible_.all()
+
+
+def test_a_warning_of_many_classes_lists_the_first():
+    bags, *_ = small_problem()
+    with pytest.warns(UserWarning, match=r"the candidate 2, 3, 4, 5, 6 and 13 more, so"):
+        Nearest().fit(bags, np.tile(np.arange(20) < 2, (24, 1)))

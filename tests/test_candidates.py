@@ -145,7 +145,7 @@ def test_of_a_missing_entry_every_class_is_a_candidate(missing):
     mask, weights, _ = parse_votes([["a", "b"], missing, ["c"]])
     assert mask.tolist() == [[True, True, False], [True, True, True], [False, False, True]]
     assert weights is None
-    assert parse_votes([{"a": 5}, missing, "c"])[1].tolist() == [[5, 0], [1, 1], [0, 1]]
+    assert parse_votes([{"a": 5}, missing, "c"])[1].tolist() == [[5, 0], [0.5, 0.5], [0, 0.5]]
     assert parse_votes(pd.Series([2, missing, 4], dtype="Int64"))[0].tolist() == [[1, 0], [1, 1], [0, 1]]
     assert parse_votes([missing, missing], classes=["a", "b"])[0].all()
 

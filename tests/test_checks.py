@@ -338,6 +338,11 @@ class AcceptsAnyWidth(Centroids):
         return super()._check_bags(bags)
 
 
+class BelievesInAnything(Centroids):
+    def predict_proba(self, bags):
+        return self._predict_proba(self._check_bags(bags))
+
+
 BROKEN = [
     (LogicInInit(), "__init__ changes or drops the parameter scale"),
     (StateInInit(), r"__init__ sets \['cache'\], which are no parameters"),
@@ -380,6 +385,7 @@ BROKEN = [
     (DropsFeatureNames(), "feature_names_in_ is not what"),
     (ColumnsByPosition(), "columns are matched by position"),
     (ForgetsState(), "saving changes the result"),
+    (BelievesInAnything(), "predict_proba gives mass to a class that is a candidate of no training bag"),
     (AcceptsAnyWidth(), "accepts other features than fitted"),
 ]
 

@@ -151,7 +151,7 @@ def voted() -> MIPLDataset:
 
 def test_votes_certain_labels_and_unknown_ones_stand_side_by_side(voted):
     assert voted.classes.tolist() == ["owl", "silence", "wren"]
-    assert voted.candidate_weights.tolist() == [[3, 0, 1], [1, 0, 0], [1, 1, 1], [2, 1, 0]]
+    assert voted.candidate_weights.tolist() == [[3, 0, 1], [0.5, 0, 0], [0.5, 0.5, 0.5], [2, 1, 0]]
     assert voted.candidates.tolist() == (voted.candidate_weights > 0).tolist()
     with pytest.raises(ValueError, match="read-only"):
         voted.candidate_weights[0, 0] = 1
@@ -163,8 +163,7 @@ def test_selections_and_splits_keep_weights_and_background(voted):
         rows = [voted.bag_ids.tolist().index(name) for name in part.bag_ids]
         assert part.candidate_weights.tolist() == voted.candidate_weights[rows].tolist()
         assert part.background == "silence"
-    ones = voted[1]  # a single 1: still weights, not a mask
-    assert ones.candidate_weights.tolist() == [[1, 0, 0]]
+    assert voted[1].candidate_weights.tolist() == [[0.5, 0, 0]]  # still weights, not a mask
 
 
 def test_equal_data_have_equal_weights_and_background(voted):
@@ -232,7 +231,7 @@ def test_a_true_label_outside_the_candidates_is_kept_and_remarked(voted):
 
 def test_repr_and_summary_say_that_there_are_weights_and_a_background_class(voted):
     assert "weighted candidates, background='silence'" in repr(voted)
-    assert voted.summary()["weights"] == pytest.approx((4 + 1 + 3 + 3) / 4)
+    assert voted.summary()["weights"] == pytest.approx((4 + 0.5 + 1.5 + 3) / 4)
     assert voted.summary()["background"] == "silence"
 
 
@@ -241,7 +240,7 @@ def test_a_frame_may_hold_votes_and_blanks():
         {"bag_id": ["x", "y", "x", "z"], "candidates": ["owl:3|wren:1", None, None, "owl"], "f0": [1.0, 2.0, 3.0, 4.0]}
     )
     ds = MIPLDataset.from_frame(frame, background="wren")
-    assert ds.candidate_weights.tolist() == [[3, 1], [1, 1], [1, 0]]
+    assert ds.candidate_weights.tolist() == [[3, 1], [0.5, 0.5], [0.5, 0]]
     assert ds.background == "wren"
 
 

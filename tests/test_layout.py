@@ -11,7 +11,6 @@ import pytest
 import mipl
 
 SOURCE = Path(mipl.__file__).parent
-MAX_LINES = 420
 
 #: Edges that close a cycle and are meant: public methods of a data class that hand on to the room which does the work.
 ALLOWED = {
@@ -144,8 +143,3 @@ def test_methods_import_nothing_of_files_and_data_sets_by_name():
     for name, found in GRAPH.items():
         if inside(name, METHODS):
             assert not {other for other in found if inside(other, ("mipl.io", "mipl.datasets", "mipl.loading"))}, name
-
-
-def test_no_module_is_too_long_to_read():
-    lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in MODULES.items()}
-    assert not {name: length for name, length in lengths.items() if length > MAX_LINES}

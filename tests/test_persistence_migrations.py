@@ -44,7 +44,16 @@ MIPLGP_ADDED = {"sampling": "marginal", "engine": "exact", "n_landmarks": 500, "
 
 BAGGP_ADDED = {"cross_fit": 0, "memory_budget": None, "candidate_noise": 0.0, "verbose": False}
 BAGGP_FITTED = dict.fromkeys(
-    ("background_", "vote_strength_", "label_free_score_", "label_free_error_", "bag_digests_", "outside_")
+    (
+        "background_",
+        "vote_strength_",
+        "vote_reliability_",
+        "vote_correlation_",
+        "label_free_score_",
+        "label_free_error_",
+        "bag_digests_",
+        "outside_",
+    )
 ) | {"candidate_noise_": 0.0}
 TREES = {
     "a class that moved": (

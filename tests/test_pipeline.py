@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
-from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score, train_test_split
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 import mipl
@@ -160,3 +162,21 @@ def test_what_is_no_model_is_refused():
     scaler = of_sklearn.make_pipeline(StandardScaler(), PCA(2))
     with pytest.raises(ParameterError, match="model must be an estimator such as BagGP"):
         mipl.explain(scaler, ds)
+
+
+@pytest.mark.parametrize("pipeline", [mipl.make_pipeline, of_sklearn.make_pipeline])
+def test_a_transformer_that_is_not_made_for_bags_is_told_what_to_wrap_it_in(pipeline: Callable[..., Any]):
+    ds = small_dataset()
+    equal = Bags.from_array(np.ones((24, 3, 4)))  # these would be an array, but not one of samples
+    for given in ((ds,), (ds.bags, ds.candidates), (equal, ds.candidates)):
+        with pytest.raises(DataError, match=r"mipl\.BagTransformer\(transformer\)"):
+            pipeline(StandardScaler(), mipl.make("PL-kNN")).fit(*given)
+
+
+def test_splitters_that_need_labels_are_told_so_by_a_data_set():
+    ds = small_dataset()
+    with pytest.raises(DataError, match=r"as by StratifiedKFold, pass these: split\(ds, ds.labels\)"):
+        next(StratifiedKFold(2).split(ds, ds))
+    folds = list(StratifiedKFold(2).split(ds, ds.labels))
+    assert [np.bincount(ds.labels[test]).tolist() for _, test in folds] == [[4, 4, 4], [4, 4, 4]]
+    assert len(cross_val_score(mipl.make("PL-kNN"), ds, cv=folds)) == 2

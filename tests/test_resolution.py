@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mipl
-from mipl import Bags, DataError, Resolution, UnavailableError
+from mipl import Bags, DataError, ParameterError, Resolution, UnavailableError
 from mipl.labelling import LabelOrder
 
 NAMES = ("ant", "bee", "cat")
@@ -58,6 +58,23 @@ def test_labels_and_their_runners_up():
 
 def test_the_instance_is_the_first_of_the_most_probable_ones_of_the_label():
     assert by_hand().instance.tolist() == [1, 0, 1]
+
+
+def test_no_instance_is_behind_the_background_class(tmp_path: Path):
+    found = by_hand(background="bee", instance_ids=np.array(list("abcdef")))
+    assert found.instance.tolist() == [-1, 0, -1]
+    rows = found.rows()
+    assert [row["instance"] for row in rows] == [None, 0, None]
+    assert [row["instance_id"] for row in rows] == [None, "c", None]
+    frame = found.to_frame()
+    assert (str(frame["instance"].dtype), frame["instance"].isna().tolist()) == ("Int64", [True, False, True])
+    with found.save(tmp_path / "x.csv").open() as file:
+        cells = [(row["instance"], row["instance_id"]) for row in csv.DictReader(file)]
+    assert cells == [("", ""), ("0", "c"), ("", "")]
+    assert "-1" not in found._repr_html_()
+    assert found[[1, 2]].instance.tolist() == [0, -1]
+    with pytest.raises(DataError, match="the background class 'dog' is not among the classes"):
+        by_hand(background="dog")
 
 
 def test_among_all_classes_every_bag_has_a_second_label():
@@ -269,3 +286,10 @@ def test_the_bags_to_label_next_come_in_the_order_of_the_method_also_of_some_bag
         ("z", 0.95, 0.25),
     ]
     assert [row["bag_id"] for row in found[[1, 2]].next_to_label()] == ["z", "y"]
+
+
+@pytest.mark.parametrize("k", [-1, 2.5, "3", True, None])
+def test_how_many_bags_to_label_is_a_number_from_zero_up(k: Any):
+    assert by_hand().next_to_label(0) == []
+    with pytest.raises(ParameterError, match=r"next_to_label\(.*\): k is .* an integer from 0 up"):
+        by_hand().next_to_label(k)

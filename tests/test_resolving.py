@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 import mipl
 from mipl import DataError, MIPLDataset, ParameterError
+from mipl.small_problems import small_problem
 
 
 @pytest.fixture
@@ -151,3 +152,18 @@ def test_what_is_no_model_and_what_is_no_data_set_is_said(model: EvidenceModel):
         mipl.resolve(data.bags, model)
     with pytest.raises(NotFittedError):
         mipl.explain(EvidenceModel(), data)
+
+
+@pytest.mark.parametrize("name", ["BagGP", "PL-kNN"])
+def test_the_background_of_the_model_or_else_of_the_data_has_no_instance(name: str):
+    bags, candidates, _ = small_problem()
+    plain = MIPLDataset(bags, candidates, classes=["ant", "bee", "cat"])
+    silent = MIPLDataset(bags, candidates, classes=["ant", "bee", "cat"], background="bee")
+    told, untold = mipl.make(name).fit(silent), mipl.make(name).fit(plain)
+    for found in (mipl.resolve(plain, told), mipl.explain(told, bags), mipl.resolve(silent, untold)):
+        assert found.background == "bee"
+        bees = found.labels == "bee"
+        assert bees.any()
+        assert not bees.all()
+        np.testing.assert_array_equal(found.instance < 0, bees)
+    assert mipl.explain(untold, bags).background is None

@@ -39,11 +39,12 @@ sets = mipl.MIPLDataset(
 
 with_votes = mipl.BagGP(n_landmarks=400, random_state=0).fit(ds)
 as_sets = mipl.BagGP(n_landmarks=400, random_state=0).fit(sets)
-print(f"strength of the votes: {with_votes.vote_strength_:.2f}")
+print(f"share of the votes that are right: {with_votes.vote_reliability_:.2f}")
+print(f"correlation of their errors: {with_votes.vote_correlation_:.2f}")
 
 # %%
-# Strength 0 would ignore the numbers, 1 takes them for odds: three votes against one are 3 : 1. A larger strength means that the
-# instances agree with the crowd more often than such odds would have it. It is found without true labels.
+# Both are found without true labels, from how the votes agree with each other and with the instances: a vote is right four times
+# in ten, and people err independently. Whole numbers count people; to give odds, divide the weights of each bag by their sum.
 #
 # What is gained
 # --------------

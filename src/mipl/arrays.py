@@ -33,6 +33,8 @@ def as_array(value: Any, what: str) -> NDArray[Any]:
     _check_unmasked(value, what)
     try:
         return np.asarray(value)
+    except DataError:  # bags are no array, and say so themselves
+        raise
     except ValueError as error:
         raise DataError(f"{what} is ragged: its instances differ in length") from error
     except (TypeError, RuntimeError) as error:

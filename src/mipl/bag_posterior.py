@@ -73,7 +73,7 @@ def bag_evidence(logits: Tensor, offsets: Tensor, background: Tensor | None = No
 
 def label_posterior(log_evidence: Tensor, log_prior: Tensor) -> Tensor:
     """Combine log evidence (m, q) and log prior (m, q), -inf off the candidates, to the label's posterior (m, q)."""
-    return torch.softmax(log_evidence + log_prior, dim=1)
+    return torch.softmax(log_evidence + log_prior, dim=-1)
 
 
 def set_log_likelihood(log_odds: Tensor, log_prior: Tensor) -> Tensor:
@@ -81,7 +81,7 @@ def set_log_likelihood(log_odds: Tensor, log_prior: Tensor) -> Tensor:
 
     With a log prior (m, q) of zero on the candidates and -inf beside them it is the probability of the candidate set.
     """
-    return torch.logsumexp(log_odds + log_prior, dim=1) - torch.logsumexp(log_odds, dim=1)
+    return torch.logsumexp(log_odds + log_prior, dim=-1) - torch.logsumexp(log_odds, dim=-1)
 
 
 def instance_posterior(logits: Tensor, evidence: BagEvidence, posterior: Tensor, offsets: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -380,6 +380,13 @@ class Bags(Segments):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Bags, (self.instances, self.offsets, self.instance_shape, self.feature_names))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        """Refuse to be an array, which bags of different sizes are not: transformers of scikit-learn ask for one."""
+        raise DataError(
+            "bags are no array with one row per sample: in a pipeline, and anywhere else, let a transformer of "
+            "scikit-learn work on their instances by mipl.BagTransformer(transformer); bags.instances has all instances"
+        )
 
     def _repr_html_(self) -> str:
         return bags_html(self)

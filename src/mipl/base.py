@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
@@ -15,14 +16,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mipl.bags import Bags, as_bags
-from mipl.candidates import bag_name, is_label_vector, parse_candidates, parse_labels, parse_votes
+from mipl.candidates import bag_name, is_label_vector, parse_candidates, parse_labels, parse_votes, uniform_weights
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError, ParameterError
 from mipl.feature_ranges import feature_ranges, warn_of_far_features, warn_of_wild_bags
 from mipl.parameters import check_parameters
 from mipl.persistence import save_model
 from mipl.streams import BagStream
-from mipl.supervision import Supervision, background_column, check_groups, check_sample_weight, warn_sets_only
+from mipl.supervision import (
+    Supervision,
+    background_column,
+    check_groups,
+    check_sample_weight,
+    possible_classes,
+    warn_of_impossible,
+    warn_sets_only,
+)
 
 __all__ = ["MIPLClassifier", "refusal_of_weights", "restrict_to_candidates"]
 
@@ -35,8 +44,9 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
     A method implements `_fit` and `_predict_proba`, and overrides `_predict_instances` and `_resolve` where it knows
     better than the defaults below, and `_fit_supervised` where it can use more than candidate sets: votes, a background
     class, groups or sample weights. Inputs are checked here, once; the underscored methods see a `Bags` and a bool
-    mask. Constructors are keyword-only and only assign; `_parameter_constraints` says what each parameter may be, and
-    `fit` checks it. What `fit` learns lives in attributes that end in an underscore and hold NumPy arrays, numbers,
+    mask. Classes that no training bag makes possible have probability zero in all answers, whatever these methods say
+    of them. Constructors are keyword-only and only assign; `_parameter_constraints` says what each parameter may be,
+    and `fit` checks it. What `fit` learns lives in attributes that end in an underscore and hold NumPy arrays, numbers,
     strings, lists, dictionaries or other estimators, so that `save` can write them without pickle.
 
     Wherever bags are expected, a `MIPLDataset` is taken too: it brings its candidates, labels and class names, and
@@ -47,6 +57,11 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
     ----------
     classes_ : (q,) labels
         In the column order of every probability matrix.
+    possible_ : (q,) bool
+        Which classes are a candidate of some training bag, not counting bags of which nothing is known; the others have
+        probability zero.
+    background_ : int or None
+        The column of the background class.
     n_features_in_ : int
         Features of an instance.
     feature_names_in_ : (d,) str
@@ -97,7 +112,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         raise NotImplementedError(f"{type(self).__name__} supports sample weights but has no _fit_weighted")
 
     def _fit_stream(self, bags: BagStream) -> None:
-        """Learn from bags that are not in memory; a method that can do so overrides this."""
+        """Learn from bags that are not in memory; a method that can do so overrides this, and begins with `_known`."""
         raise DataError(
             f"{self.name or type(self).__name__} needs all bags in memory and cannot be fitted on a scan; "
             "fit it on some of the bags: fit(scan.sample(n)), or on all: fit(scan.to_dataset())"
@@ -117,7 +132,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
 
     def _resolve(self, bags: Bags, candidates: NDArray[np.bool_]) -> NDArray[np.floating[Any]]:
         """Posterior of the true label (m, q), by default the class probabilities restricted to the candidates."""
-        return restrict_to_candidates(self._finite(self._predict_proba(bags)), candidates)
+        return restrict_to_candidates(self._sound(self._predict_proba(bags)), candidates)
 
     def _resolve_votes(
         self, bags: Bags, candidates: NDArray[np.bool_], votes: NDArray[np.float64]
@@ -147,9 +162,9 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         candidates : (m, q) mask or weights, or m collections of labels, mappings, strings or None, default=None
             The candidate labels of each bag; None takes those of the data set. Votes or weights are an (m, q) matrix of
             numbers from 0 up, mappings from labels to weights, or strings ``"owl:3|wren:1"``; zero is no candidate. A
-            bag whose entry is None may be of any class; a single label is certain. See
-            `mipl.candidates.parse_votes`. Fitted with a data set or with labels, `predict` gives labels; fitted with
-            a matrix alone, class indices. A method that can only use sets says so in a warning.
+            bag whose entry is None may be of any class that some other bag has as a candidate; a single label is
+            certain. See `mipl.candidates.parse_votes`. Fitted with a data set or with labels, `predict` gives labels;
+            fitted with a matrix alone, class indices. A method that can only use sets says so in a warning.
         classes : (q,) labels, default=None
             Names for the columns of a matrix, or the full set of labels. None takes the data set's, else ``0..q-1`` for
             a matrix and the labels that occur for collections.
@@ -181,7 +196,8 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         counts, known = supervision.counting()
         kept = checked if counts is None else checked[counts]
         reading = bags.reading if isinstance(bags, MIPLDataset) else {}
-        return self._learn_from(checked, names, reading, lambda: self._fit_supervised(kept, known))
+        depth = self._fit_depth - 1
+        return self._learn_from(checked, names, reading, lambda: self._fit_supervised(kept, self._known(known, depth)))
 
     def _learn_from(
         self, bags: Bags | BagStream, names: NDArray[Any], reading: dict[str, Any], learn: Callable[[], None]
@@ -206,28 +222,45 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         _LOG.info("%s: fitted on %d bags, %d instances, %d classes in %.2f s", self.name, *sizes, seconds)
         return self
 
+    def _known(self, supervision: Supervision, stacklevel: int) -> Supervision:
+        """The same, after a note of what is possible, and a word to the user (at `stacklevel`) of what is not."""
+        candidates = supervision.candidates
+        self.background_ = supervision.background
+        self.possible_ = possible_classes(candidates)
+        warn_of_impossible(self.classes_[~self.possible_], stacklevel)
+        if candidates.all():
+            warnings.warn(
+                "every class is a candidate of every training bag, so nothing tells the classes apart and all answers "
+                "are guesses; leave out candidates that can be ruled out",
+                UserWarning,
+                stacklevel=stacklevel,
+            )
+        return supervision
+
     def predict_proba(self, bags: Any) -> NDArray[np.floating[Any]]:
         """Class probabilities (m, q) of bags; rows sum to one."""
         if isinstance(bags, BagStream):
             return bags.map_bags(self.predict_proba)
-        return self._finite(self._predict_proba(self._check_bags(bags)))
+        return self._sound(self._predict_proba(self._check_bags(bags)))
 
     def predict(self, bags: Any) -> NDArray[Any]:
         """The most probable label (m,) of each bag."""
         if isinstance(bags, BagStream):
             return bags.map_bags(self.predict)
         checked = self._check_bags(bags)
-        predicted: NDArray[Any] = self.classes_[np.argmax(self._finite(self._predict_proba(checked)), axis=1)]
+        predicted: NDArray[Any] = self.classes_[np.argmax(self._sound(self._predict_proba(checked)), axis=1)]
         return predicted
 
     def predict_instances(self, bags: Any) -> NDArray[np.floating[Any]]:
         """Class probabilities (n, q + 1) of every instance, the last column for the negative class."""
         if isinstance(bags, BagStream):
             return bags.map_bags(self.predict_instances)
-        return self._finite(self._predict_instances(self._check_bags(bags)), "instance")
+        return self._sound(self._predict_instances(self._check_bags(bags)), "instance")
 
     def resolve(self, bags: Any, candidates: Any = None) -> NDArray[np.floating[Any]]:
         """Posterior (m, q) of the true label of bags with candidate sets; zero off the candidates.
+
+        Where all candidates of a bag are classes that no training bag had, they are equally probable.
 
         Parameters
         ----------
@@ -246,9 +279,14 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
                 raise DataError("no candidates: pass resolve(bags, candidates), or resolve(dataset)")
             candidates = self._candidates_of(bags)
         mask, votes, _ = parse_votes(candidates, self.classes_, n_bags=len(checked), bag_ids=_ids_of(bags))
+        possible = self._possible_classes
+        known = (mask & possible).any(axis=1, keepdims=True)
+        sets = np.where(known, mask & possible, possible)
         if votes is None or all(len(set(row[row > 0].tolist())) == 1 for row in votes):  # equal votes tell nothing
-            return self._finite(self._resolve(checked, mask))
-        return self._finite(self._resolve_votes(checked, mask, votes))
+            posterior = self._sound(self._resolve(checked, sets))
+        else:
+            posterior = self._sound(self._resolve_votes(checked, sets, np.where(known, votes * possible, possible)))
+        return posterior if known.all() else np.where(known, posterior, uniform_weights(mask))
 
     def score(self, bags: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy against true labels.
@@ -272,7 +310,7 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
         m, ids = len(checked), _ids_of(bags)
         if y is None:
             y = self._labels_of(bags)
-        predicted = np.argmax(self._finite(self._predict_proba(checked)), axis=1)
+        predicted = np.argmax(self._sound(self._predict_proba(checked)), axis=1)
         if is_label_vector(y, self.classes_):
             truth = parse_labels(y, self.classes_, n_bags=m, bag_ids=ids)
             unknown = np.flatnonzero(truth < 0)
@@ -313,8 +351,11 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
             warn_of_far_features(checked, ranges, stacklevel=3)
         return checked.with_instance_shape(tuple(self.instance_shape_), owner="the model")
 
-    def _finite(self, answer: NDArray[np.floating[Any]], what: str = "bag") -> NDArray[np.floating[Any]]:
-        """An answer with a row per bag or instance; one that is not finite is an error, and not the first class."""
+    def _sound(self, answer: NDArray[np.floating[Any]], what: str = "bag") -> NDArray[np.floating[Any]]:
+        """An answer with a row per bag or instance, without mass on classes that are not possible.
+
+        One that is not finite is an error, and not the first class.
+        """
         finite = np.isfinite(answer)
         if not finite.all():
             wrong = np.flatnonzero(~finite.reshape(len(finite), -1).all(axis=1))
@@ -323,7 +364,18 @@ class MIPLClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type
                 + (f" and {len(wrong) - 1} more" if len(wrong) > 1 else "")
                 + "; the model is damaged, or such numbers are too large for it: fit it again, on rescaled features"
             )
-        return answer
+        possible = self._possible_classes
+        q = len(possible)
+        if not answer[:, :q][:, ~possible].any():
+            return answer
+        kept = np.broadcast_to(possible, (len(answer), q))
+        return restrict_to_candidates(answer, np.concatenate([kept, answer[:, q:] > 0], axis=1))
+
+    @property
+    def _possible_classes(self) -> NDArray[np.bool_]:
+        """Which classes (q,) are possible: all in models of earlier files."""
+        possible: NDArray[np.bool_] = getattr(self, "possible_", np.ones(len(self.classes_), dtype=bool))
+        return possible
 
     def _check_candidates(self, candidates: Any, bags: Any, n_bags: int) -> NDArray[np.bool_]:
         return parse_candidates(candidates, self.classes_, n_bags=n_bags, bag_ids=_ids_of(bags))[0]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from mipl.arrays import as_pandas, is_table, unwrapped
 from mipl.errors import DataError
 from mipl.odd_candidates import find_odd_candidates
-from mipl.votes import as_label, read_entry
+from mipl.votes import SET_WEIGHT, as_label, read_entry
 
 __all__ = [
     "augment_candidates",
@@ -73,7 +73,7 @@ def parse_votes(
     mask : (m, q) bool
         The candidates: where weights are given, those with a positive one.
     weights : (m, q) float64, or None
-        None where no bag has weights; else bags without weights have 1 for each candidate.
+        None where no bag has weights; else bags without weights have 0.5 for each candidate: equal odds, and no vote.
     classes : (q,) int or str
 
     Raises
@@ -86,7 +86,7 @@ def parse_votes(
     --------
     >>> mask, weights, classes = parse_votes([{"wren": 1, "owl": 3}, ["owl"], None])
     >>> classes.tolist(), weights.tolist()
-    (['owl', 'wren'], [[3.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    (['owl', 'wren'], [[3.0, 1.0], [0.5, 0.0], [0.5, 0.5]])
     """
     if is_table(candidates):
         candidates, classes = _by_column(as_pandas(candidates), classes)
@@ -152,7 +152,7 @@ def _parse_entries(entries: list[Any], classes: NDArray[Any] | None, bag_ids: An
     weights = np.zeros((len(read), len(classes)))
     for i, entry in enumerate(read):
         if entry is None:
-            weights[i] = 1
+            weights[i] = SET_WEIGHT
             continue
         for label in entry:
             if label not in index:
@@ -160,7 +160,7 @@ def _parse_entries(entries: list[Any], classes: NDArray[Any] | None, bag_ids: An
                     f"{bag_name(i, bag_ids)} has the candidate {label!r}, which is not among the classes "
                     f"{_listed(classes.tolist())}"
                 )
-            weights[i, index[label]] = entry[label] if isinstance(entry, dict) else 1
+            weights[i, index[label]] = entry[label] if isinstance(entry, dict) else SET_WEIGHT
     return weights > 0, weights if any(isinstance(entry, dict) for entry in read) else None, classes
 
 

@@ -71,6 +71,7 @@ def mipl_checks() -> Iterator[Callable[[MIPLClassifier], None]]:
     yield check_a_background_class_is_accepted
     yield from sample_weight_checks()
     yield check_saving_and_pickling_change_nothing
+    yield check_a_class_that_no_bag_makes_possible_has_probability_zero
     yield check_bad_input_is_refused
 
 
@@ -343,6 +344,29 @@ def check_saving_and_pickling_change_nothing(estimator: MIPLClassifier) -> None:
         for method in ("predict", "predict_proba", "predict_instances", "resolve"):
             same = np.array_equal(getattr(copy, method)(ds), getattr(estimator, method)(ds))
             assert same, f"{how} changes the result of {method}"
+
+
+def check_a_class_that_no_bag_makes_possible_has_probability_zero(estimator: MIPLClassifier) -> None:
+    """So has one that is a candidate only where nothing is known; a warning names it once. Files keep it."""
+    bags, candidates, _ = small_problem()
+    mask = np.insert(candidates, 1, False, axis=1)
+    mask[::5] = True
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        fitted = seeded(estimator).fit(bags, mask, ["ant", "dodo", "bee", "cat"])
+    said = [str(each.message) for each in told if "'dodo'" in str(each.message)]
+    assert len(said) == 1, f"{len(said)} warnings name a class that is a candidate of no training bag"
+    with tempfile.TemporaryDirectory() as folder:
+        loaded = load_model(fitted.save(Path(folder) / "model.mipl"))
+    for model in (fitted, loaded):
+        assert_probabilities("predict_proba with a class that no bag makes possible", model, bags)
+        for name, answer in (
+            ("predict_proba", model.predict_proba(bags)),
+            ("predict_instances", model.predict_instances(bags)),
+            ("resolve", model.resolve(bags, mask)),
+        ):
+            assert not answer[:, 1].any(), f"{name} gives mass to a class that is a candidate of no training bag"
+            assert np.abs(answer.sum(axis=1) - 1).max() < TOLERANCE, f"rows of {name} do not sum to one without it"
 
 
 def check_bad_input_is_refused(estimator: MIPLClassifier) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -202,6 +202,14 @@ class MIPLDataset:
         return write(self, path)
 
     # ---------------------------------------------------------------- selection
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        """Refuse to be an array: transformers of scikit-learn ask for rows, and splitters for labels."""
+        raise DataError(
+            "a data set is no array: in a pipeline, and anywhere else, let a transformer of scikit-learn work on the "
+            "instances by mipl.BagTransformer(transformer); where labels are asked for, as by StratifiedKFold, pass "
+            "these: split(ds, ds.labels)"
+        )
 
     def __len__(self) -> int:
         return len(self.bags)

@@ -70,7 +70,7 @@ def resolution_html(resolution: Resolution) -> str:
         "its probability": [f"{p:.3f}" for p in top.second_probability],
     }
     if top.instance_probabilities is not None:
-        columns["instance"] = top.instance.tolist()
+        columns["instance"] = ["" if k < 0 else k for k in top.instance.tolist()]
     if top.truth is not None:
         columns["truth"] = ["" if label is None else label for label in top.truth]
     among = "all classes" if resolution.candidates is None else "the candidates"

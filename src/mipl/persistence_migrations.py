@@ -86,6 +86,8 @@ _NEW_ATTRIBUTES: dict[str, dict[str, Any]] = {
     _BAGGP: {
         "background_": None,
         "vote_strength_": None,
+        "vote_reliability_": None,
+        "vote_correlation_": None,
         "label_free_score_": None,
         "label_free_error_": None,
         "bag_digests_": None,

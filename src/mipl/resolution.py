@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +18,11 @@ from numpy.typing import NDArray
 from mipl import __version__
 from mipl.bags import Bags
 from mipl.certainty import DOUBTFUL, verdict
-from mipl.errors import DataError, UnavailableError
+from mipl.errors import DataError, ParameterError, UnavailableError
 from mipl.html_reprs import resolution_html
 from mipl.io.tables import rows_of, write_table
 from mipl.labelling import DECIDED, order_to_label
+from mipl.supervision import background_column
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,6 +71,8 @@ class Resolution:
     label_order : LabelOrder or None, default=None
         What a person's answer about each bag would tell about all of them, for `next_to_label`; None where the method
         does not tell.
+    background : label or None, default=None
+        The class whose bags hold no positive instance: none is behind this label.
 
     Examples
     --------
@@ -92,6 +96,7 @@ class Resolution:
     seconds: float = 0.0
     label_free: tuple[float, float] | None = None
     label_order: LabelOrder | None = None
+    background: Any = None
 
     def __post_init__(self) -> None:
         m, n, q = len(self.bags), self.bags.n_instances, len(self.classes)
@@ -107,6 +112,7 @@ class Resolution:
             array = getattr(self, name)
             if array is not None and array.shape != shape:
                 raise DataError(f"{name} has shape {array.shape} for {m} bags, {n} instances, {q} classes; not {shape}")
+        background_column(self.background, self.classes)  # refuses what is no class
         for each in fields(self):
             array = getattr(self, each.name)
             if isinstance(array, np.ndarray):
@@ -174,7 +180,7 @@ class Resolution:
         Parameters
         ----------
         k : int, default=10
-            How many bags at most.
+            How many bags at most, from 0 up.
 
         Returns
         -------
@@ -182,6 +188,8 @@ class Resolution:
             ``bag_id``, ``gain`` in nats, of which ``others`` is about other bags (None where the method does not
             tell), ``label``, ``probability``, ``second_label``, ``second_probability``.
         """
+        if isinstance(k, bool) or not isinstance(k, Integral) or k < 0:
+            raise ParameterError(f"next_to_label({k!r}): k is how many bags are named at most, an integer from 0 up")
         order = order_to_label(self.posterior) if self.label_order is None else self.label_order
         chosen = [i for i in np.argsort(order.rank, kind="stable").tolist() if order.own[i] > DECIDED][:k]
         columns = {
@@ -197,13 +205,22 @@ class Resolution:
 
     @property
     def instance(self) -> NDArray[np.int64]:
-        """The instance (m,) behind each label, counted from 0 in its bag: the most probable one of that class."""
+        """The instance (m,) behind each label, counted from 0 in its bag: the most probable one of that class.
+
+        It is -1 where the label is the background class, which no instance shows.
+        """
         if self.instance_probabilities is None:
             raise DataError("the instances were not asked for; call explain(model, data) with instances=True")
         values = self.instance_probabilities[np.arange(self.bags.n_instances), self.bags.spread(self._best)]
         at_top = np.flatnonzero(values == self.bags.spread(self.bags.max(values)))
         starts = self.offsets[:-1]
-        return at_top[np.searchsorted(at_top, starts)] - starts
+        return np.where(self.is_background, -1, at_top[np.searchsorted(at_top, starts)] - starts)
+
+    @property
+    def is_background(self) -> NDArray[np.bool_]:
+        """Whether the label of each bag (m,) is the background class."""
+        column = background_column(self.background, self.classes)
+        return np.asarray(self._best == (-1 if column is None else column))
 
     @property
     def offsets(self) -> NDArray[np.int64]:
@@ -278,7 +295,7 @@ class Resolution:
 
         The label is under ``label`` where it was sought among candidates, else under ``predicted``. ``instance``,
         ``candidates`` and ``truth`` are there where they are known, ``outside`` where the truth may be missing from a
-        set; ``p(NAME)`` is the probability of a class.
+        set; ``p(NAME)`` is the probability of a class. No ``instance`` is behind the background class.
         """
         return rows_of(self.columns())
 
@@ -288,7 +305,10 @@ class Resolution:
             import pandas as pd
         except ImportError as error:
             raise UnavailableError("a frame needs pandas: pip install pandas; or use rows() or save()") from error
-        return pd.DataFrame(self.columns())
+        frame = pd.DataFrame(self.columns())
+        if "instance" in frame and self.is_background.any():
+            frame["instance"] = frame["instance"].astype("Int64")  # whole numbers, although some are missing
+        return frame
 
     def save(self, path: str | Path, *, raw: bool = False) -> Path:
         """Write the columns of `rows`, whole or not at all.
@@ -331,7 +351,7 @@ class Resolution:
         return columns
 
     def plot(self, path: str | Path, n_bags: int = 8) -> Path:
-        """Draw bags with their labels, the instance behind each framed.
+        """Draw bags with their labels, the instance behind each framed, if there is one.
 
         Parameters
         ----------
@@ -397,9 +417,11 @@ class Resolution:
             "review": self.review.tolist(),
         }
         if self.instance_probabilities is not None:
-            columns["instance"] = self.instance.tolist()
+            found = self.instance
+            columns["instance"] = [None if k < 0 else k for k in found.tolist()]
             if self.instance_ids is not None:
-                columns["instance_id"] = self.instance_ids[self.offsets[:-1] + self.instance].tolist()
+                names = self.instance_ids[self.offsets[:-1] + found].tolist()
+                columns["instance_id"] = [None if k < 0 else name for k, name in zip(found, names, strict=True)]
         if self.candidates is not None:
             columns["candidates"] = [self.classes[row].tolist() for row in self.candidates]
         if self.outside.any():

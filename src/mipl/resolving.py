@@ -82,6 +82,7 @@ def resolve(dataset: MIPLDataset, model: MIPLClassifier | Pipeline | None = None
         method=method.name or type(method).__name__,
         label_free=_label_free(method),
         label_order=None if order_of is None else order_of(seen, posterior),
+        background=_background(method, dataset),
         seconds=time.perf_counter() - start,
     )
 
@@ -123,6 +124,7 @@ def explain(model: MIPLClassifier | Pipeline, data: Any, *, instances: bool = Tr
         truth=truth,
         method=method.name or type(method).__name__,
         label_free=_label_free(method),
+        background=_background(method, dataset),
         seconds=time.perf_counter() - start,
     )
 
@@ -154,6 +156,15 @@ def _label_free(model: MIPLClassifier) -> tuple[float, float] | None:
     """What a model that cross-fits itself found out about held-out candidate sets, with the standard error."""
     score, error = (getattr(model, name, None) for name in ("label_free_score_", "label_free_error_"))
     return None if score is None or error is None else (score, error)
+
+
+def _background(model: MIPLClassifier, dataset: MIPLDataset | None) -> Any:
+    """The background class of the model, else that of the data where the model has such a class; or None."""
+    column = getattr(model, "background_", None)
+    if column is not None:
+        return model.classes_[column].item()
+    label = None if dataset is None else dataset.background
+    return label if label in model.classes_.tolist() else None
 
 
 def _check_estimator(model: Any) -> None:

@@ -15,10 +15,20 @@ from mipl.candidates import bag_name
 from mipl.errors import DataError
 from mipl.votes import is_missing
 
-__all__ = ["Supervision", "background_column", "check_groups", "check_sample_weight", "warn_sets_only"]
+__all__ = [
+    "Supervision",
+    "background_column",
+    "check_groups",
+    "check_sample_weight",
+    "possible_classes",
+    "warn_of_impossible",
+    "warn_sets_only",
+]
 
 #: More than any count of bags; products of a few weights still fit into double precision.
 _LARGEST_WEIGHT = 1e30
+#: Names that a warning lists at most.
+_SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +42,9 @@ class Supervision:
     candidates : (m, q) bool
         Which classes may be the true one; at least one per bag.
     weights : (m, q) float64, default=None
-        Votes or weights of the candidates, i.e. prior odds: positive on the candidates, zero elsewhere. Bags without
-        votes among others with votes have 1 for each candidate. None for plain candidate sets.
+        Weights of the candidates: positive on these, zero elsewhere. Whole numbers are counts of people who named them,
+        if any of these is above one, and others are prior odds. Bags without votes among others with votes have 0.5 for
+        each candidate. None for plain candidate sets.
     background : int, default=None
         The column of the background class: a bag of this class has no positive instance.
     groups : (m,) int64, default=None
@@ -56,6 +67,14 @@ class Supervision:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return Supervision(**{k: v[index] if isinstance(v, np.ndarray) else v for k, v in values.items()})
 
+    def of_classes(self, columns: NDArray[np.int64]) -> Supervision:
+        """The same with these columns (k,) alone, in ascending order; each bag has a candidate among them."""
+        if len(columns) == self.candidates.shape[1]:
+            return self
+        weights = None if self.weights is None else self.weights[:, columns]
+        background = next(iter(np.flatnonzero(columns == self.background).tolist()), None)
+        return replace(self, candidates=self.candidates[:, columns], weights=weights, background=background)
+
     def counting(self) -> tuple[NDArray[np.bool_] | None, Supervision]:
         """Which bags count (m,), None for all, and what is known of these; weights of one are none at all."""
         weight = self.sample_weight
@@ -66,6 +85,33 @@ class Supervision:
         if (weight[counts] == 1).all():
             rest = replace(rest, sample_weight=None)
         return (None if counts.all() else counts), rest
+
+
+def possible_classes(candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which classes (q,) are a candidate of some bag, from the mask (m, q).
+
+    A bag of which nothing is known, all classes being its candidates, makes none possible by itself. Where all bags are
+    such, all classes are possible; and so are both of two, of which a set of both is the only one that is in doubt.
+
+    >>> possible_classes(np.array([[True, True, False], [True, True, True]])).tolist()
+    [True, True, False]
+    """
+    told = ~candidates.all(axis=1)
+    counting = candidates[told] if told.any() and candidates.shape[1] > 2 else candidates
+    return np.asarray(counting.any(axis=0))
+
+
+def warn_of_impossible(names: NDArray[Any], stacklevel: int = 2) -> None:
+    """Warn of the classes of these names that no training bag makes possible, if there are any."""
+    missing = list(map(repr, names.tolist()))
+    if missing:
+        shown = ", ".join(missing[:_SHOWN]) + (f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else "")
+        warnings.warn(
+            f"no training bag has the candidate {shown}, so its probability is zero in all answers (bags of which "
+            "nothing is known do not count); add bags with such a candidate, or leave the class out",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 def background_column(background: Any, classes: NDArray[Any]) -> int | None:

@@ -11,8 +11,10 @@ import numpy as np
 from mipl.errors import DataError
 from mipl.visible_text import is_text
 
-__all__ = ["as_label", "is_missing", "join_votes", "read_entry", "split_vote"]
+__all__ = ["SET_WEIGHT", "as_label", "is_missing", "join_votes", "read_entry", "split_vote"]
 
+#: What each label of a plain set has where other bags have votes: no whole number, so it is nobody's vote.
+SET_WEIGHT = 0.5
 #: Labels of one bag: a set, labels with their weights, or None where nothing is known.
 Entry = list[Any] | dict[Any, float] | None
 

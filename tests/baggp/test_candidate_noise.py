@@ -14,7 +14,7 @@ import mipl
 from mipl import BagGP, MIPLDataset
 from mipl.bag_posterior import bag_evidence, label_posterior
 from mipl.baggp.candidate_noise import fit_candidate_noise, noisy_log_prior
-from mipl.baggp.votes import fit_vote_strength, vote_log_prior
+from mipl.baggp.votes import Belief, fit_belief, label_log_prior
 from mipl.datasets.synthetic import make_bags
 from mipl.errors import ParameterError
 
@@ -66,9 +66,9 @@ def test_the_posterior_is_the_sum_over_labellings_of_bags_whose_set_may_lack_the
     np.testing.assert_allclose(found[0], joint / joint.sum(), rtol=1e-12)
 
 
-def test_votes_keep_their_odds_and_labels_without_votes_share_the_noise() -> None:
-    votes = np.array([[6.0, 2.0, 0.0, 0.0], [1.0, 1.0, 2.0, 0.0]])
-    prior = np.exp(noisy_log_prior(vote_log_prior(votes, 1.0), 0.1))
+def test_odds_stay_as_they_are_and_labels_without_odds_share_the_noise() -> None:
+    odds = np.array([[0.6, 0.2, 0.0, 0.0], [0.1, 0.1, 0.2, 0.0]])
+    prior = np.exp(label_log_prior(odds > 0, odds, Belief(strength=1.0), 0.1))
     expected = [[0.675, 0.225, 0.05, 0.05], [0.225, 0.225, 0.45, 0.1]]
     np.testing.assert_allclose(prior / prior.sum(axis=1, keepdims=True), expected)
 
@@ -83,14 +83,14 @@ def test_without_noise_nothing_is_touched() -> None:
     assert noisy_log_prior(known, 0.0) is known
 
 
-def test_wrong_sets_do_not_make_good_votes_look_bad() -> None:
+def test_wrong_sets_do_not_make_good_odds_look_bad() -> None:
     rng = np.random.default_rng(0)
     label = rng.integers(6, size=400)
     evidence = torch.tensor(8.0 * np.eye(6)[label])
-    votes = np.where(np.arange(6) == label[:, None], 4.0, 0.0) + np.where(rng.random((400, 6)) < 0.2, 1.0, 0.0)
+    odds = np.where(np.arange(6) == label[:, None], 4.0, 0.0) + np.where(rng.random((400, 6)) < 0.2, 1.0, 0.0)
     wrong = rng.random(400) < 0.3
-    votes[wrong] = np.where(np.arange(6) == label[wrong, None], 0.0, rng.integers(1, 3, (wrong.sum(), 6)))
-    assert fit_vote_strength(evidence, votes, 0.3) > fit_vote_strength(evidence, votes) - 1e-3
+    odds[wrong] = np.where(np.arange(6) == label[wrong, None], 0.0, rng.integers(1, 3, (wrong.sum(), 6)))
+    assert fit_belief(evidence, odds / 8, 0.3).strength > fit_belief(evidence, odds / 8).strength - 1e-3
 
 
 # ---------------------------------------------------------------- the rate, from log evidence

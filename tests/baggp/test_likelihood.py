@@ -10,8 +10,13 @@ from baggp_blocks import block_of, blocks_of, generator, make_block, random_cand
 
 from mipl.baggp import likelihood
 from mipl.baggp.constants import STAGES
-from mipl.baggp.likelihood import Problem, fit_bag_likelihoods
+from mipl.baggp.likelihood import BagLikelihoods, fit_bag_likelihoods
 from mipl.baggp.model import Expert
+
+
+def fit_one(blocks, diagonal, prior, candidates, **options) -> BagLikelihoods:
+    W = torch.ones(len(prior), 1, dtype=torch.float64)
+    return fit_bag_likelihoods(blocks, W, diagonal[None], prior[:, None], candidates[:, None], **options)
 
 
 def test_the_bag_likelihood_finds_what_distinguishes_the_classes() -> None:
@@ -26,7 +31,7 @@ def test_the_bag_likelihood_finds_what_distinguishes_the_classes() -> None:
     eigenvalues, Q = torch.linalg.eigh((features.T @ features).double())
     block = block_of(features @ Q.float(), offsets)
     prior = candidates.double() / candidates.sum(dim=1, keepdim=True)
-    ((model, _),) = fit_bag_likelihoods(blocks_of(block), [Problem(eigenvalues, prior, candidates)])
+    (model,) = fit_one(blocks_of(block), eigenvalues, prior, candidates).experts
     best = model.logits(block.features).reshape(60, 4, q)
     assert (best.amax(dim=1).argmax(dim=1) == label).all()
     assert (best.gather(2, label[:, None, None].expand(60, 4, 1)).argmax(dim=1).flatten() == 0).all()
@@ -38,8 +43,7 @@ def test_logits_are_moderated_by_the_posterior_variance_of_the_weights() -> None
     features = features @ Q.float()
     prior = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).double()
     block = block_of(features, torch.tensor([0, 20, 40]))
-    problem = Problem(eigenvalues, prior, prior > 0)
-    ((model, _),) = fit_bag_likelihoods(blocks_of(block), [problem], stages=STAGES[:1])
+    (model,) = fit_one(blocks_of(block), eigenvalues, prior, prior > 0, stages=STAGES[:1]).experts
     phi = torch.cat([features[:2], 5 * features[:1]]).double()
     mode = phi @ model.coef + model.intercept
     gram = features.double().T @ features.double()
@@ -63,42 +67,41 @@ def test_fits_that_share_passes_are_those_of_each_alone_to_its_own_bags() -> Non
     ]  # whole blocks, and parts of both
     features = torch.cat([first.features, second.features])
     offsets = torch.cat([first.offsets, second.offsets[1:] + first.offsets[-1]])
-    problems, alone = [], []
-    for i, inside in enumerate(masks):
+    priors, diagonals, alone = [], [], []
+    W = torch.stack([torch.ones(9) if inside is None else inside for inside in masks], dim=1).double()
+    for i, chosen in enumerate(W.T > 0):
         prior = torch.where(candidates, torch.rand(9, 3, generator=generator(i), dtype=torch.float64) + 0.1, 0.0)
-        prior /= prior.sum(dim=1, keepdim=True)
-        chosen = torch.ones(9, dtype=torch.bool) if inside is None else inside
-        rows = torch.repeat_interleave(chosen, offsets.diff())
-        own = features[rows]
+        priors.append(prior / prior.sum(dim=1, keepdim=True))
+        own = features[torch.repeat_interleave(chosen, offsets.diff())]
         block = block_of(own, torch.cat([torch.zeros(1, dtype=torch.int64), offsets.diff()[chosen].cumsum(0)]))
-        diagonal = own.square().sum(dim=0)
-        problems.append(Problem(diagonal, prior, candidates, inside))
-        alone += fit_bag_likelihoods(blocks_of(block), [Problem(diagonal, prior[chosen], candidates[chosen])])
-    for together, (expert, _) in zip(fit_bag_likelihoods(blocks, problems), alone, strict=True):
-        torch.testing.assert_close(together.expert.coef, expert.coef, rtol=1e-6, atol=1e-6)
-        torch.testing.assert_close(together.expert.class_offset, expert.class_offset, rtol=1e-6, atol=1e-6)
+        diagonals.append(own.square().sum(dim=0))
+        alone += fit_one(blocks_of(block), diagonals[-1], priors[-1][chosen], candidates[chosen]).experts
+    sets = candidates[:, None].expand(-1, len(masks), -1)
+    together = fit_bag_likelihoods(blocks, W, torch.stack(diagonals), torch.stack(priors, dim=1), sets)
+    for f, expert in enumerate(alone):
+        torch.testing.assert_close(together.experts[f].coef, expert.coef, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(together.experts[f].class_offset, expert.class_offset, rtol=1e-6, atol=1e-6)
         read = torch.cat([Expert.read(block, expert) for block in (first, second)])  # bags outside too
-        torch.testing.assert_close(together.log_evidence, read, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(together.log_evidence[:, f], read, rtol=1e-5, atol=1e-5)
 
 
 def test_fits_of_many_classes_share_no_pass_so_that_memory_is_that_of_one_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     blocks, candidates = blocks_of(make_block([1, 4, 3, 6, 2], seed=1)), random_candidates(5, 300)
-    diagonal = torch.ones(6, dtype=torch.float64)
-    prior = candidates / candidates.sum(dim=1, keepdim=True).double()
-    problems = [Problem(diagonal, prior, candidates, inside) for inside in (None, torch.arange(5) < 3)]
+    prior = (candidates / candidates.sum(dim=1, keepdim=True).double())[:, None].expand(-1, 2, -1)
+    W = torch.stack([torch.ones(5), torch.arange(5) < 3], dim=1).double()
+    given = W, torch.ones(2, 6, dtype=torch.float64), prior, candidates[:, None].expand(-1, 2, -1)
     columns, steps = [], likelihood._fit_together
 
-    def counted(blocks, problems, *args):
-        columns.append(len(problems) * problems[0].prior.shape[1])
-        return steps(blocks, problems, *args)
+    def counted(blocks, W, *args):
+        columns.append(W.shape[1] * 300)
+        return steps(blocks, W, *args)
 
     monkeypatch.setattr(likelihood, "_fit_together", counted)
-    found = fit_bag_likelihoods(blocks, problems, stages=STAGES[:2])
+    found = fit_bag_likelihoods(blocks, *given)
     assert columns == [300, 300]
     monkeypatch.setattr(likelihood, "SHARED_COLUMNS", 1000)
-    for one, other in zip(found, fit_bag_likelihoods(blocks, problems, stages=STAGES[:2]), strict=True):
-        torch.testing.assert_close(one.expert.coef, other.expert.coef, rtol=1e-6, atol=1e-6)
-        torch.testing.assert_close(one.log_evidence, other.log_evidence, rtol=1e-5, atol=1e-5)
+    other = fit_bag_likelihoods(blocks, *given)
     assert columns == [300, 300, 600]
+    torch.testing.assert_close(found.log_evidence, other.log_evidence, rtol=1e-5, atol=1e-5)

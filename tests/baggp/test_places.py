@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 import torch
 from baggp_blocks import blocks_of, make_block
-from bench_runs import PATIENCE
 
 import mipl
 from mipl.baggp import blocks as blocks_module
-from mipl.baggp.blocks import Block, Blocks, add_up, divide, tree_sum
+from mipl.baggp.blocks import Block, add_up, divide, tree_sum
 from mipl.baggp.places import Local
 from mipl.baggp.scratch import Scratch, release
 from mipl.compute import in_own_thread
@@ -102,32 +101,3 @@ def test_runs_are_divided_by_fold_and_every_bag_is_in_one_block() -> None:
         assert sorted(np.concatenate([part.bags for run in parts for part in run]).tolist()) == list(range(7))
         assert all((folds[part.bags] == part.fold).all() for run in parts for part in run)
         assert [int(run[0].bags.min()) for run in parts] == sorted(int(run[0].bags.min()) for run in parts)
-
-
-def test_tasks_are_shared_out_among_threads_and_each_computes_by_itself() -> None:
-    blocks = blocks_of(make_block([3, 4]), make_block([2, 5]))
-    meeting = threading.Barrier(2, timeout=PATIENCE)
-
-    def task(place: Local) -> float:
-        meeting.wait()  # two tasks at a time, or none ever
-        (total,) = place.total(lambda block: (block.features.sum(),), [blocks.features], {})
-        return float(total)
-
-    with Local(2) as place:
-        found = place.concurrently([task] * 4)
-        assert list(place.each(abs, [-1, 2])) == [1, 2]
-    assert found == [task_sum(blocks)] * 4
-
-
-def test_with_a_scratch_file_tasks_are_done_one_by_one_on_all_threads() -> None:
-    with Local(2, Scratch()) as place:
-        assert place.concurrently([lambda given: given is place] * 4) == [True] * 4
-
-
-def test_a_task_alone_has_all_threads() -> None:
-    with Local(2) as place:
-        assert place.concurrently([lambda given: given is place]) == [True]
-
-
-def task_sum(blocks: Blocks) -> float:
-    return float(Local().total(lambda block: (block.features.sum(),), [blocks.features], {})[0])

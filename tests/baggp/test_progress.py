@@ -14,8 +14,7 @@ from mipl.baggp import blocks as blocks_module
 from mipl.progress import SILENT, Phases
 
 PHASES = ["front end", "landmarks", "features", "Gram matrix", "bag regression", "bag likelihood"]
-FOLDS = [f"fold {k} of 4, bag regression" for k in range(1, 5)]
-ALL = [*PHASES[:-1], *FOLDS, "bag likelihood", "stacking", "digests of the bags"]
+ALL = ["digests of the bags", *PHASES, "stacking"]
 
 Seen = list[tuple[str, int, int | None]]
 

@@ -8,18 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from baggp_blocks import block_of, blocks_of, generator, log_prior, low_rank_of, make_block, random_candidates
+from baggp_blocks import block_of, generator, log_prior, low_rank_of, make_block, random_candidates
 
 from mipl import BagGP, MIPLDataset
-from mipl.baggp.blocks import Block, Column
+from mipl.baggp.blocks import Block
 from mipl.baggp.class_offsets import class_offsets
 from mipl.baggp.cross_fit import assign_folds
 from mipl.baggp.likelihood_sums import LabelPrior, likelihood_statistics
 from mipl.baggp.low_rank import upper_gram
-from mipl.baggp.platt import fit_platt
-from mipl.baggp.regression import fit_bag_regression
+from mipl.baggp.regression import fit_bag_regressions
 from mipl.baggp.stacking import fit_stacking, label_free
-from mipl.baggp.votes import fit_vote_strength
+from mipl.baggp.votes import fit_belief
 from mipl.baggp.weights import mean_and_error
 from mipl.checks import small_problem
 from mipl.datasets.synthetic import make_bags
@@ -63,31 +62,25 @@ def test_likelihood_and_gradient_count_copies(hold_prior: bool) -> None:
 
 def test_gram_matrix_and_folds_count_copies() -> None:
     weighted, copied = weighted_and_copied()
-    torch.testing.assert_close(upper_gram(weighted), upper_gram(copied))
+    torch.testing.assert_close(upper_gram(weighted.features, weighted.row_weight), upper_gram(copied.features))
     rng = np.random.default_rng(0)
     groups = np.array([0, 0, 1, 2, 3])
     folds = assign_folds(5, 2, rng, groups, WEIGHT.numpy())
     assert folds[COPIES].tolist() == assign_folds(9, 2, rng, groups[COPIES]).tolist()
 
 
-def test_platt_scaling_offsets_and_stacking_count_copies() -> None:
+def test_offsets_and_stacking_count_copies() -> None:
     g = generator(4)
     evidence, other = (2 * torch.randn(200, 3, generator=g, dtype=torch.float64) for _ in range(2))
     known = log_prior(torch.rand(200, 3, generator=g) < 0.5)
     known[torch.arange(200), evidence.argmax(dim=1)] = 0.0
     weight = torch.randint(1, 4, (200,), generator=g).double()
     copies = torch.repeat_interleave(torch.arange(200), weight.long())
-    targets = torch.rand(200, 3, generator=g, dtype=torch.float64)
-    weighted, copied = make_block([1] * 200)._replace(weight=weight), make_block([1] * len(copies))
-    for a, b in (
-        (
-            fit_platt(blocks_of(weighted), Column.of([[evidence]]), Column.of([[targets]])),
-            fit_platt(blocks_of(copied), Column.of([[evidence[copies]]]), Column.of([[targets[copies]]])),
-        ),
-        ([class_offsets(evidence, known, weight)], [class_offsets(evidence[copies], known[copies])]),
-    ):
-        for x, y in zip(a, b, strict=True):
-            torch.testing.assert_close(x, y)
+    one = torch.ones(len(copies), 1, dtype=torch.float64)
+    torch.testing.assert_close(
+        class_offsets(evidence[:, None], known[:, None], weight[:, None]),
+        class_offsets(evidence[copies, None], known[copies, None], one),
+    )
     found = fit_stacking(evidence, other, known, weight)
     expected = fit_stacking(evidence[copies], other[copies], known[copies])
     np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-3)
@@ -95,8 +88,9 @@ def test_platt_scaling_offsets_and_stacking_count_copies() -> None:
     P = found.probabilities(evidence, other)
     assert label_free(P, known, weight) == pytest.approx(label_free(P[copies], known[copies]))
     votes = np.random.default_rng(0).integers(1, 9, (200, 3)) * (known == 0).numpy().astype(float)
-    strength = fit_vote_strength(evidence, votes, sample_weight=weight)
-    assert strength == pytest.approx(fit_vote_strength(evidence[copies], votes[copies.numpy()]), rel=1e-3)
+    votes[::2] /= 9  # odds
+    found = fit_belief(evidence, votes, sample_weight=weight)
+    assert found == pytest.approx(fit_belief(evidence[copies], votes[copies.numpy()]), rel=1e-3)
 
 
 def test_mean_and_error_count_copies() -> None:
@@ -117,13 +111,15 @@ def test_bag_regression_counts_copies(landmarks: int) -> None:
     copied = low_rank_of(torch.tensor(bags.instances).double(), bags.offsets, kernel_map)
     torch.testing.assert_close(weighted.spectrum, copied.spectrum)
     a, b = (
-        fit_bag_regression(part.blocks, part.spectrum, prior)
-        for part, prior in ((weighted, known), (copied, known[copies]))
+        fit_bag_regressions(part.blocks, W[:, None], [part.spectrum], part.spectrum, prior, 1.0)
+        for part, W, prior in (
+            (weighted, torch.tensor(weight).double(), known),
+            (copied, torch.ones(len(copies), dtype=torch.float64), known[copies]),
+        )
     )
-    assert a.signal_variance == b.signal_variance
     first = np.searchsorted(copies, np.arange(60))
-    torch.testing.assert_close(a.posterior, b.posterior[first], atol=1e-5, rtol=0)
-    torch.testing.assert_close(a.expert.class_offset, b.expert.class_offset, atol=1e-4, rtol=0)
+    torch.testing.assert_close(a.log_evidence, b.log_evidence[first], atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(a.experts[0].class_offset, b.experts[0].class_offset, atol=1e-4, rtol=0)
 
 
 def fit_twice(options: dict[str, Any], candidates: Any, **more: Any) -> tuple[BagGP, BagGP]:
@@ -148,7 +144,7 @@ def assert_copies_count(case: str, tolerance: float) -> None:
     )
     new, *_ = small_problem(m=40, seed=8)
     np.testing.assert_allclose(a.predict_proba(new), b.predict_proba(new), atol=tolerance)
-    np.testing.assert_allclose(a.predict_instances(new), b.predict_instances(new), atol=tolerance)
+    np.testing.assert_allclose(a.predict_instances(new), b.predict_instances(new), atol=10 * tolerance)
     first = np.searchsorted(np.repeat(np.arange(48), 1 + np.arange(48) % 3), np.arange(48))
     np.testing.assert_allclose(a.posterior_, b.posterior_[first], atol=tolerance)
     assert a.outlier_rate_ == pytest.approx(b.outlier_rate_, abs=tolerance)

@@ -32,7 +32,7 @@ def test_a_spreadsheet_with_votes_sets_and_blanks_is_read(tmp_path):
     path.write_text("bag_id,candidates,width\na,owl:3|wren:0.5,1\nb,,2\nc,lark|owl,3\nd,7:30 train,4\n")
     ds = mipl.load(path)
     assert ds.classes.tolist() == ["7:30 train", "lark", "owl", "wren"]
-    assert ds.candidate_weights.tolist() == [[0, 0, 3, 0.5], [1, 1, 1, 1], [0, 1, 1, 0], [1, 0, 0, 0]]
+    assert ds.candidate_weights.tolist() == [[0, 0, 3, 0.5], [0.5] * 4, [0, 0.5, 0.5, 0], [0.5, 0, 0, 0]]
 
 
 def test_votes_that_read_like_class_names_stay_votes(tmp_path):

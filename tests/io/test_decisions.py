@@ -110,7 +110,7 @@ def test_a_decision_outweighs_all_votes_and_survives_a_file(tmp_path):
     data = MIPLDataset([np.full((2, 3), i) for i in range(4)], votes, bag_ids=["a", "b", "c", "d"])
     # A candidate with few votes, a class without any, and a bag that is left out.
     decided = apply_decisions(data, {"a": "wren", "b": "tit", "c": None})
-    wanted = MIPLDataset(decided.bags, [{"wren": 1}, {"tit": 1}, votes[3]], bag_ids=["a", "b", "d"])
+    wanted = MIPLDataset(decided.bags, ["wren", "tit", votes[3]], bag_ids=["a", "b", "d"])
     assert decided.equals(wanted)
     assert load(decided.save(tmp_path / "x.parquet")).equals(wanted)
     model = BagGP(n_landmarks=4, cross_fit=0).fit(decided)

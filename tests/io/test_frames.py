@@ -56,7 +56,7 @@ def test_cells_may_hold_sets_weights_and_vectors():
     )
     ds = mipl.load(frame)
     assert ds.classes.tolist() == [1, 2]
-    assert ds.candidate_weights.tolist() == [[2, 1], [1, 1], [0, 1]]
+    assert ds.candidate_weights.tolist() == [[2, 1], [0.5, 0.5], [0, 0.5]]
     assert ds.bags.instances.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
     frame["candidates"] = [{"x", "y"}, {"y"}, {"y"}, frozenset({"x"})]
     assert mipl.load(frame).candidate_sets() == [["x", "y"], ["y"], ["x"]]

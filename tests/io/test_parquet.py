@@ -56,7 +56,7 @@ def foreign(tmp_path, candidates: pa.Array) -> mipl.MIPLDataset:
 def test_votes_of_other_tools_are_read_and_null_means_all_classes(tmp_path, candidates):
     ds = foreign(tmp_path, candidates)
     assert ds.classes.tolist() == ["owl", "wren"]
-    assert ds.candidate_weights.tolist() == [[3, 1], [1, 1], [0, 2]]
+    assert ds.candidate_weights.tolist() == [[3, 1], [0.5, 0.5], [0, 2]]
 
 
 def test_a_null_among_lists_of_labels_means_all_classes(tmp_path):

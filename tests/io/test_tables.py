@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mipl.errors import DataError
-from mipl.io.tables import rows_of, write_table
+from mipl.io.tables import rows_of, write_table, write_tables
 
 COLUMNS = {
     "bag_id": [7, 8],
@@ -46,6 +46,12 @@ def test_json_lines_are_the_rows(tmp_path: Path):
 
 def test_parquet_keeps_types_and_full_precision(tmp_path: Path):
     assert pq.read_table(write_table(COLUMNS, tmp_path / "x.parquet")).to_pydict() == COLUMNS
+
+
+def test_parquet_has_numbers_of_instances_though_the_first_rows_have_none(tmp_path: Path):
+    chunks = [{"instance": [None], "truth": [None]}, {"instance": [3], "truth": ["owl"]}]
+    write_tables(iter(chunks), tmp_path / "x.parquet")
+    assert pq.read_table(tmp_path / "x.parquet").to_pydict() == {"instance": [None, 3], "truth": [None, "owl"]}
 
 
 @pytest.mark.parametrize("name", ["x.xls", "x", "x.npz"])

@@ -170,3 +170,13 @@ def test_many_candidates_are_cut_short(figures: list[Figure], tmp_path: Path):
 def test_a_picture_that_cannot_be_drawn_is_a_clear_error(file: str, n_bags: int, message: str, tmp_path: Path):
     with pytest.raises(MIPLError, match=message):
         resolution().plot(tmp_path / file, n_bags=n_bags)
+
+
+def test_nothing_is_framed_for_the_background_class_and_the_title_says_so(figures: list[Figure], tmp_path: Path):
+    resolution(background="bee").plot(tmp_path / "x.png")
+    first, second = rows_of_panels(figures[0])
+    assert [frame(axes) for axes in first] == [None, None]
+    assert [frame(axes) for axes in second].count(RED) == 1
+    assert "framed: the instance behind it (none for bee, the background)" in figures[0].get_suptitle()
+    resolution(background="ant").plot(tmp_path / "x.png")  # no bag of it is shown
+    assert "background" not in figures[1].get_suptitle()

@@ -344,3 +344,21 @@ def test_a_histogram_of_few_columns_fits_screens_of_any_width(browser, tmp_path)
             assert (end["left"] + end["right"]) / 2 == pytest.approx(column["right"], abs=2)
     finally:
         browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_no_instance_is_framed_for_the_background_class(browser, tmp_path):
+    found = made_up(q=3, background="class 1")
+    browser.open(found.report(tmp_path / "page.html"))
+    labels = dict(zip(found.bag_ids.tolist(), found.labels.tolist(), strict=True))
+    framed, said = (
+        browser.driver.execute_script(
+            f"return [...document.querySelectorAll('.bag')].map(b => b.querySelectorAll('{what}').length)"
+        )
+        for what in (".instance.best", ".unframed")
+    )
+    silent = [labels[bag] == "class 1" for bag in browser.shown()]
+    assert True in silent
+    assert framed == [0 if each else 1 for each in silent]
+    assert said == [1 if each else 0 for each in silent]
+    assert "No instance shows class 1, the background class" in browser.one(".unframed").text
+    assert browser.complaints() == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -166,3 +167,20 @@ def test_the_instances_of_a_bag_are_drawn_with_their_evidence_for_both_labels():
             assert int(own[:, column(second)].argmax()) in numbers
         assert first + len(numbers) <= 256
         assert sheet < len(drawn.sheets)
+
+
+def test_the_background_class_has_no_evidence_and_the_typical_instance_of_all_its_bags():
+    found = made_up(m=12, q=3, size=30, shape=(7,))
+    without = replace(found, background="class 1")
+    drawn = evidence_of(without, np.arange(12), MANY)
+    assert (found.labels == "class 1").any()
+    for i, (*_, numbers, for_label, for_second) in drawn.details.items():
+        assert (for_label is None) == (found.labels[i] == "class 1")
+        assert (for_second is None) == (found.second_label[i] in (None, "class 1"))
+        if for_label is None and for_second is not None:  # what speaks for the second label comes first
+            assert for_second == sorted(for_second, reverse=True)
+        assert len(set(numbers)) == 12
+    weights = found.bags.spread(found.posterior[:, 1])
+    expected = weights @ found.bags.instances / weights.sum()
+    assert np.allclose(typical_instances(without)[1], expected, atol=1e-5)
+    assert np.allclose(typical_instances(without)[[0, 2]], typical_instances(found)[[0, 2]])

@@ -157,3 +157,10 @@ def test_only_html_is_written(tmp_path: Path):
 @pytest.mark.parametrize(("q", "words"), [(13, "1 more class, "), (14, "2 more classes, ")])
 def test_classes_beyond_the_first_twelve_are_counted(q, words):
     assert words in Page(render_page(made_up(60, q=q))).text
+
+
+def test_the_words_say_that_no_instance_shows_the_background(digits):
+    assert "background" not in Page(render_page(digits)).text
+    page = Page(render_page(replace(digits, background=digits.classes[0].item())))
+    assert "No instance shows 0 , the background class: it has neither bars nor a frame." in page.text
+    assert page.data["background"] == "0"

@@ -410,7 +410,7 @@ def test_weights_in_one_chunk_are_weights_in_all(tmp_path: Path):
     pq.write_table(table.append_column("candidates", pa.array(["x|y", "y", "x:3|y:1"])), tmp_path / "x.parquet")
     parts = list(mipl.scan(tmp_path).chunks(max_instances=1))
     assert joined(parts).equals(mipl.load(tmp_path / "x.parquet"))
-    assert parts[0].candidate_weights.tolist() == [[1, 1]]
+    assert parts[0].candidate_weights.tolist() == [[0.5, 0.5]]
 
 
 def test_bags_without_candidates_are_read_for_predictions(tmp_path: Path):

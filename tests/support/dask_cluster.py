@@ -21,7 +21,6 @@ from mipl.progress import SILENT
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let fits of BagGP take few steps, here and on a cluster, where each one is a round trip."""
     monkeypatch.setattr("mipl.baggp.regression.REGRESSION_ITERATIONS", 2)
-    monkeypatch.setattr("mipl.baggp.platt.PLATT_STEPS", 3)
     short = (Stage(4, 30.0, True), Stage(4, 100.0, False))
     monkeypatch.setattr(fit_bag_likelihoods, "__defaults__", (None, None, short, SILENT))
 

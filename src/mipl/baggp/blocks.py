@@ -5,14 +5,14 @@ present parameters, and a *solve* that sees only their sums. Where blocks are ke
 the affair of a *place* (`mipl.baggp.places`): this process, with or without a scratch file, or a cluster.
 
 Bags are cut into *runs* of consecutive bags, each run into one block per fold of cross-fitting, so that a fit without a
-fold is a fit to fewer blocks. The cut depends on the bags alone, and sums are taken in the order of blocks within runs
+fold leaves whole blocks out. The cut depends on the bags alone, and sums are taken in the order of blocks within runs
 and of runs, so that the result does not depend on the place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from mmap import mmap
 from operator import add
@@ -94,14 +94,8 @@ class Place(Protocol):
     ) -> tuple[Tensor, ...]:
         """Sum what a function returns for every block, entry by entry."""
 
-    def join(self, function: Callable[[list[Any]], Any], column: Column) -> Column:
-        """Call a function with the list of all entries of a run; one result per run, which stays there."""
-
     def each(self, function: Callable[[Any], Any], values: Iterable[Any]) -> Iterator[Any]:
         """Results of a function of values in this process that are not blocks, in order."""
-
-    def concurrently(self, tasks: Sequence[Callable[[Place], Any]]) -> list[Any]:
-        """Results of independent tasks, each of which is given a place with the same blocks to compute at."""
 
     def fetch(self, column: Column) -> list[Any]:
         """The values of a column in this process, one per block."""
@@ -109,7 +103,7 @@ class Place(Protocol):
 
 @dataclass(frozen=True)
 class Blocks:
-    """The blocks of a fit, or those of some folds.
+    """The blocks of a fit.
 
     Values of bags are held in the order of the blocks: those of `bags`.
 
@@ -136,11 +130,6 @@ class Blocks:
         """Positions (m,) of the bags among all bags, in the order of the blocks."""
         return np.concatenate([part.bags for run in self.parts for part in run])
 
-    @property
-    def folds(self) -> list[int]:
-        """The folds that occur."""
-        return sorted({part.fold for run in self.parts for part in run})
-
     def rows(self, values: Tensor) -> Column:
         """Cut values (m, ...) of bags in the order of the blocks into blocks."""
         pieces = iter(values.split([len(part.bags) for run in self.parts for part in run]))
@@ -159,38 +148,6 @@ class Blocks:
     def cat(self, function: Callable[..., Any], *columns: Column, **shared: Any) -> Tensor:
         """Values (m, ...) of bags in the order of the blocks, from those that a function returns for every block."""
         return torch.cat(self.place.fetch(self.place.map(function, columns, shared)))
-
-    def only(self, folds: Collection[int]) -> Blocks:
-        """The blocks of some folds."""
-        return self._select(lambda fold: fold in folds)
-
-    def without(self, folds: Collection[int]) -> Blocks:
-        """The blocks of all other folds."""
-        return self._select(lambda fold: fold not in folds)
-
-    def joined(self) -> Blocks:
-        """The same bags in one block per run, copied: the fewer blocks, the less time is lost on small ones."""
-        parts = [[Part(np.concatenate([part.bags for part in run]), run[0].fold)] for run in self.parts]
-        return replace(self, features=self.place.join(_join, self.features), parts=parts)
-
-    def _select(self, wanted: Callable[[int], bool]) -> Blocks:
-        chosen = [[i for i, part in enumerate(run) if wanted(part.fold)] for run in self.parts]
-        kept = [r for r, picks in enumerate(chosen) if picks]
-        features = Column(
-            [self.features.runs[r] for r in kept], [[self.features.picks[r][i] for i in chosen[r]] for r in kept]
-        )
-        return replace(self, features=features, parts=[[self.parts[r][i] for i in chosen[r]] for r in kept])
-
-
-def _join(blocks: list[Block]) -> Block:
-    sizes = torch.cat([block.offsets.diff() for block in blocks])
-    weights = [block.weight for block in blocks if block.weight is not None]
-    return Block(
-        torch.cat([block.features for block in blocks]),
-        torch.cat([block.sums for block in blocks]),
-        torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]),
-        torch.cat(weights) if weights else None,
-    )
 
 
 def divide(n_instances: int, folds: NDArray[np.int64], instances: int = RUN_INSTANCES) -> list[list[Part]]:

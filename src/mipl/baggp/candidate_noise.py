@@ -98,7 +98,7 @@ def fit_candidate_noise(log_evidence: Tensor, candidates: NDArray[np.bool_], wei
 
 
 def trusted_sets(log_prior: Tensor, candidates: Tensor, posterior: Tensor) -> Tensor:
-    """The same knowledge (m, q), with labels off the set ruled out in bags whose set has probably the truth.
+    """Which labels (m, F, q) are possible: those of the set alone in bags whose set has probably the truth.
 
     Parameters
     ----------
@@ -106,11 +106,11 @@ def trusted_sets(log_prior: Tensor, candidates: Tensor, posterior: Tensor) -> Te
         With noise: not -inf off the sets.
     candidates : (m, q) bool
         The sets.
-    posterior : (m, q)
-        What left-out models say of the labels under that prior.
+    posterior : (m, F, q)
+        What F models say of the labels under that prior.
     """
-    right = torch.where(candidates, posterior, 0.0).sum(dim=1) > 0.5
-    return torch.where(right[:, None] & ~candidates, -torch.inf, log_prior)
+    right = torch.einsum("mq,mfq->mf", candidates.to(posterior.dtype), posterior) > 0.5
+    return (log_prior > -torch.inf)[:, None] & (candidates[:, None] | ~right[:, :, None])
 
 
 def _doubted(candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -21,15 +21,15 @@ from mipl.baggp.constants import MIN_CLASS_SHARE, OFFSET_STEPS, OFFSET_STRENGTH
 __all__ = ["class_offsets"]
 
 
-def class_offsets(log_evidence: Tensor, log_prior: Tensor, weight: Tensor | None = None) -> Tensor:
-    """The offsets (q,) for log evidence (m, q), a log prior (m, q) that is -inf off the candidates, and bag weights."""
+def class_offsets(log_evidence: Tensor, log_prior: Tensor, W: Tensor) -> Tensor:
+    """The offsets (F, q) of fits with log evidence and log prior (m, F, q) and weights W (m, F) of the bags."""
     # Offsets are factors of the odds. They are a few nats, so what is lost here to underflow they would not bring back.
     odds = label_posterior(log_evidence, log_prior)
-    count = odds.new_ones(len(odds)) if weight is None else weight
-    total = count.sum()
+    total = W.sum(dim=0)[:, None]
     offset = torch.zeros_like(log_evidence[0])
     for _ in range(OFFSET_STEPS):
         factor = torch.exp(offset)
-        share = factor * ((count / (odds @ factor)) @ odds) / total
-        offset = 0.5 * (offset - OFFSET_STRENGTH * torch.log((share * len(share)).clamp(min=MIN_CLASS_SHARE)))
+        per_bag = W / torch.einsum("mfq,fq->mf", odds, factor)
+        share = factor * torch.einsum("mf,mfq->fq", per_bag, odds) / total
+        offset = 0.5 * (offset - OFFSET_STRENGTH * torch.log((share * share.shape[1]).clamp(min=MIN_CLASS_SHARE)))
     return offset

@@ -11,33 +11,21 @@ from typing import NamedTuple
 
 # ---------------------------------------------------------------- bag regression
 
-#: Variances of the regression function, in units of the targets' noise (1/q)(1 - 1/q). The small one smooths much and
-#: suits data in which an instance says little of its bag's label (text); the large one suits images and sounds.
-SIGNAL_VARIANCES = (0.01, 0.5)
-#: Standard errors by which the large variance must explain left-out candidate sets better to be taken.
-CLEARLY_BETTER = 2.0
-#: Factors by which log evidence is tempered before the two variances are compared: it is over-confident as a rule, and
-#: the comparison should not be decided by which of the two is more so.
-TEMPERING = (0.25, 0.35, 0.5, 0.7, 1.0)
-#: Slope of the first instance logits, in standard deviations of the scores: three sets good instances clearly apart.
-START_SLOPE = 3.0
-#: Rounds of regression; most fits converge in five to eight.
-REGRESSION_ITERATIONS = 12
+#: Variances of the regression function, in units of the targets' variance (1/q)(1 - 1/q). The small one smooths much
+#: and suits data in which an instance says little of its bag's label (text); the large one suits images and sounds.
+SIGNAL_VARIANCES = (0.01, 1.0)
+#: The same for the start, whose targets are noisier.
+START_VARIANCE = 0.5
+#: Slope of the instance logits in standard deviations of the scores: two of them set good instances apart.
+SLOPE = 2.0
+#: Rounds of regression; most fits converge in four to eight.
+REGRESSION_ITERATIONS = 8
 #: Mean absolute change of the bag posterior at which the rounds stop.
 REGRESSION_TOLERANCE = 1e-3
-
-# ---------------------------------------------------------------- Platt scaling of the scores
-
-#: Ridge per instance on the standardised slope; it keeps separable classes finite.
-PLATT_RIDGE = 1e-3
-#: Curvature per instance that the intercept has at least; the more, the more steps it takes where positives are rare.
-PLATT_JITTER = 1e-5
-PLATT_STEPS = 30
-PLATT_TOLERANCE = 1e-4
-#: Longest Newton step in standardised coordinates; a full one may leap where the curve is flat.
-PLATT_MAX_STEP = 1.0
 #: Smallest variance of scores that is divided by.
 MIN_SCORE_VARIANCE = 1e-12
+#: Steps in which the share of the instances that a fit has is told apart, for leaving out a bag's own vote.
+SHARE_STEPS = 20
 
 # ---------------------------------------------------------------- bag likelihood
 
@@ -55,13 +43,11 @@ class Stage(NamedTuple):
 
 
 #: Broad structure before detail: instances are first learned from the regression's answer, then from the candidate
-#: sets, under wider and wider priors. The last stage pays on SIVAL; starting there memorises on images. The principal
-#: features suffice for the broad structure: it takes a third of the time, and Newsgroups gains by it.
+#: sets under a wide prior. Starting there memorises on images. The principal features suffice for the broad structure,
+#: in a quarter of the time.
 STAGES = (
-    Stage(8, 30.0, True, 0.25),
-    Stage(8, 30.0, False, 0.25),
-    Stage(8, 100.0, False, 0.5),
-    Stage(12, 300.0, False),
+    Stage(12, 30.0, True, 0.25),
+    Stage(20, 300.0, False),
 )
 #: Share of positive instances that the fixed biases expect; the weights correct it.
 EXPECTED_POSITIVE_SHARE = 0.1
@@ -87,8 +73,6 @@ OFFSET_STEPS = 20
 TWO_FOLDS_INSTANCES = 200_000
 #: A fold has at least so many bags; with fewer than two such folds the modes of the priors below are taken.
 MIN_FOLD_BAGS = 4
-#: Difference between the bags of folds, relative to their mean, up to which they are taken to be equally large.
-EVEN_FOLDS = 0.1
 #: Prior on the common scale of both experts' log evidence, which is over-confident as a rule: mode and precision of
 #: its logarithm. Weak: a few dozen bags decide.
 PRIOR_SCALE, SCALE_PRECISION = 0.3, 0.2
@@ -107,27 +91,18 @@ STACKING_GRADIENT, STACKING_ITERATIONS = 1e-6, 100
 #: Bags at a time in that computation, so that they stay in the cache.
 STACKING_BAGS = 4096
 
-# ---------------------------------------------------------------- extrapolation to all bags
-
-#: Factor of r (1 - r) in the exponent by which the weights grow with the number of bags, r being the score of held-out
-#: bags relative to that of bags seen: at most in proportion, with r one half. 3 to 6 are as good on development splits.
-BAGS_TO_SCALE = 4.0
-#: Share of the bags from which on a fit is taken to be as good as that to all: with eight folds on Newsgroups with one
-#: false label, and on synthetic bags, the factor above made answers too sure that were right before.
-NEARLY_ALL = 0.85
-#: Standard errors by which the fit to all bags must explain bags that it has seen better than fits without a fold
-#: explain theirs, for these to count as failed.
-CLEAR_GAIN = 2.0
-#: Bags per group, on average, up to which fits without a group are extrapolated. With 130 (Birdsong in ten groups)
-#: answers for other groups became too sure; copies of a bag, which share a group, should count as its weight does.
-MOST_BAGS_PER_GROUP = 10
-#: Largest factor of the weights for failed fits. 3 was better on the worst development splits; but explaining bags that
-#: were seen is no proof, and on other splits of Newsgroups with three false labels it made answers far too sure.
-MOST_EXTRAPOLATION = 1.5
-
 # ---------------------------------------------------------------- votes
 
-#: Prior on the strength of votes: mode one, votes taken as odds as they are, and precision of the logarithm.
+#: Weights up to which whole numbers are taken for counts of people; larger ones are odds.
+MOST_VOTES = 1e6
+#: Prior on votes: mode of the share that is no accident (.8), of the concentration of a bag's chances around its label
+#: (20 is a correlation of .05), and precisions of the logit and of the logarithm. People who err independently have no
+#: limit.
+PRIOR_SIGNAL, PRIOR_CONCENTRATION, VOTES_PRECISION = 0.8, 20.0, (0.5, 0.25)
+#: Share of bags in which everybody sees another thing than what is there: no crowd is believed beyond 99 in 100.
+#: Instances that contradict all people may as well be wrong themselves, so the share cannot be estimated.
+VOTE_OUTLIER_RATE = 0.01
+#: Prior on the strength of odds: mode one, odds taken as they are, and precision of the logarithm.
 PRIOR_VOTE_STRENGTH, VOTE_STRENGTH_PRECISION = 1.0, 1.0
 
 # ---------------------------------------------------------------- candidate noise
@@ -164,7 +139,7 @@ PREDICTION_ROWS = 4096
 PREDICTION_TILE, PREDICTION_LEAST = 8, 16
 #: Multiplications of one half of a prediction's features from which another thread is asked for the other half.
 SHARED_PRODUCTS = 10_000_000
-#: Up to this many training instances, the blocks of a fit are joined to one per run.
+#: Up to this many training instances, a block has bags of all folds: small blocks cost more than they save.
 JOINED_INSTANCES = 4_000
 #: With fewer training instances one thread is used: threads would wait for each other longer than they work.
 ONE_THREAD_INSTANCES = 4_000

@@ -12,18 +12,16 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import Tensor
 
-from mipl.baggp.blocks import Blocks, Place, divide
-from mipl.baggp.candidate_noise import noisy_log_prior
+from mipl.baggp.blocks import Blocks, Place
 from mipl.baggp.constants import (
     JOINED_INSTANCES,
     LABELLING_BAGS,
     ONE_THREAD_INSTANCES,
     PREDICTION_ROWS,
-    PRIOR_VOTE_STRENGTH,
     SAMPLE_INSTANCES,
 )
-from mipl.baggp.cross_fit import half_folds
-from mipl.baggp.digests import bag_digests
+from mipl.baggp.cross_fit import choose_folds
+from mipl.baggp.digests import bag_digests, canonical_order, with_candidates
 from mipl.baggp.labelling import class_similarities
 from mipl.baggp.learning import learn
 from mipl.baggp.low_rank import low_rank, rank_of
@@ -33,7 +31,7 @@ from mipl.baggp.places import Local
 from mipl.baggp.prediction import PREDICTS_FROM, Halves, Ready, bounded_tensor, instance_logits
 from mipl.baggp.scratch import Scratch
 from mipl.baggp.sources import InFiles, InMemory, Training, ready
-from mipl.baggp.votes import vote_log_prior
+from mipl.baggp.votes import Belief, label_log_prior
 from mipl.bags import Bags
 from mipl.base import restrict_to_candidates
 from mipl.cluster_classifier import ClusterClassifier
@@ -66,12 +64,13 @@ class BagGP(ClusterClassifier):
     The formulas of both experts' common part are in `mipl.bag_posterior` and `mipl.baggp.model`. The weights of the
     two experts in the answer, and the rate of outlying bags of which neither knows anything, are fitted to candidate
     sets of bags that the experts have not seen (`mipl.baggp.cross_fit`, `mipl.baggp.stacking`). No true label is used
-    anywhere and nothing needs to be tuned. Votes on the candidates are prior odds (`mipl.baggp.votes`); a bag of a
-    background class holds no positive instance at all; groups of bags are held out together. With `candidate_noise` the
-    truth may be missing from a set (`mipl.baggp.candidate_noise`).
+    anywhere and nothing needs to be tuned. The order of the bags and of their instances has no say: a fit takes them in
+    the order of their digests. Votes on the candidates count as far as people are found to be right, and other weights
+    are prior odds (`mipl.baggp.votes`); a bag of a background class holds no positive instance at all; groups of bags
+    are held out together. With `candidate_noise` the truth may be missing from a set (`mipl.baggp.candidate_noise`).
 
-    A bag of weight w (`sample_weight`) counts as w bags in every sum: in the Gram matrix, in the likelihood, in Platt
-    scaling, offsets, stacking and `label_free_score_`. With whole numbers the answers are those of a fit to copies of
+    A bag of weight w (`sample_weight`) counts as w bags in every sum: in the Gram matrix, in the likelihood, in class
+    offsets, stacking and `label_free_score_`. With whole numbers the answers are those of a fit to copies of
     the bags that share a group, but for rounding and for what is drawn at random: the start of the landmarks where
     there are fewer of these than distinct instances, and the rows whose median distance is taken from 1,500 instances
     on. The front end does not see weights.
@@ -96,15 +95,15 @@ class BagGP(ClusterClassifier):
         How readily a bag takes more than one instance for positive; None stands for :math:`\sqrt q`.
     cross_fit : int, default=4
         Folds in which both experts are fitted anew without the bags of the fold, for the stacking and the posterior of
-        the training bags. From 200,000 instances on two folds are used; twice as many folds where instances are found
-        to say little of their bag's label, so that the more bags, the better. 0 saves the time, more than that of the
-        fit itself, and gives probabilities that are not calibrated.
+        the training bags. From 200,000 instances on two folds are used. 0 saves the time, about that of the fit itself,
+        and gives probabilities that are not calibrated.
     memory_budget : float, default=None
         Bytes of features that may be kept in memory, at 4 * rank per instance; where they are more, they are kept in a
         scratch file in the folder for temporary files. None stands for half of the memory that is free.
     candidate_noise : float in [0, 1) or "auto", default=0.0
         The share of candidate sets that lack the true label, among sets of two or more labels; a single label is
-        certain. "auto" estimates it from the sets and the instances alone, at the price of a second bag regression.
+        certain. Votes are no sets: how far people are right tells how often nobody names the truth. "auto" estimates
+        it from the sets and the instances alone, at the price of a second bag regression.
     random_state : int, RandomState or None, default=0
         Seed of landmarks, filters and folds.
     device : str, default="cpu"
@@ -122,7 +121,8 @@ class BagGP(ClusterClassifier):
     feature_map_ : (M, R) array
         Features of an instance: its kernel with the landmarks @ feature_map.
     coef_, intercept_ : (2, R, q), (2, q) arrays
-        Instance logits of bag regression and of bag likelihood: features @ coef + intercept.
+        Instance logits of bag regression and of bag likelihood: features @ coef + intercept. Here and in
+        `class_offset_` q counts the classes that are `possible_`.
     coef_variance_ : (R,) array
         Posterior variance of the second one's coefficients, by which its logits are moderated.
     class_offset_ : (2, q) array
@@ -131,8 +131,15 @@ class BagGP(ClusterClassifier):
         Weights of the two experts in the bags' log odds.
     outlier_rate_ : float
         The share of bags of which neither expert knows anything.
+    vote_reliability_ : float or None
+        The share of the votes that are right, as estimated without labels; None where there were none. Votes are
+        weights that are whole numbers, see `mipl.baggp.votes`.
+    vote_correlation_ : float or None
+        The correlation of the errors that people make on the same bag: 0 where they err independently, so that the odds
+        grow with every vote, and more where the tenth vote says less than the first.
     vote_strength_ : float or None
-        How far votes are believed: their logarithms are multiplied by it. None where there were none.
+        How far odds are believed, which are weights that are no whole numbers: their logarithms are multiplied by it.
+        None where there were none.
     candidate_noise_ : float
         The share of candidate sets that lack the true label, as given or as estimated.
     background_ : int or None
@@ -142,8 +149,8 @@ class BagGP(ClusterClassifier):
         what the model fitted to all bags says, which is as accurate as the latter and nearly as honest as the former.
         Bags of weight zero are left out.
     outside_ : (m,) array
-        Posterior probability that the true label of a training bag is missing from its set; zero without
-        `candidate_noise`.
+        Posterior probability that the true label of a training bag is missing from its set, or was named by nobody who
+        voted; zero without votes and `candidate_noise`.
     bag_digests_ : (m,) array
         By which `resolve` knows the training bags.
     label_free_score_, label_free_error_ : float or None
@@ -214,14 +221,20 @@ class BagGP(ClusterClassifier):
         self._fit_anywhere(InMemory(bags), supervision)
 
     def _fit_stream(self, bags: BagStream) -> None:
-        self._fit_anywhere(InFiles(bags), bags.supervision())
+        supervision = self._known(bags.supervision(), self._fit_depth)
+        few = bags.n_instances <= SAMPLE_INSTANCES
+        self._fit_anywhere(InMemory(bags.to_dataset().bags) if few else InFiles(bags), supervision)
 
     def _fit_anywhere(self, training: Training, supervision: Supervision) -> None:
         seed = seed_of(self.random_state)
         with show_phases(self.name, verbose=bool(self.verbose)) as progress, self._place(training) as place:
-            in_own_thread(lambda: self._learn(training, supervision, seed, place, progress), place.stop)
             progress("digests of the bags")
-            self.bag_digests_ = training.digests(supervision.candidates)
+            known = supervision.of_classes(self._columns)
+            self.bag_digests_ = with_candidates(training.digests(), known.candidates)
+            order, known = canonical_order(self.bag_digests_, known, seed)
+            arranged = training.arranged(order)
+            posterior = in_own_thread(lambda: self._learn(arranged, known, seed, place, progress), place.stop)
+        self.posterior_ = self._sound(self._of_all_classes(posterior[np.argsort(order)]))
         self.outside_ = np.where(supervision.candidates, 0.0, self.posterior_).sum(axis=1)
 
     def _place(self, training: Training) -> Local | OnDask:
@@ -233,11 +246,15 @@ class BagGP(ClusterClassifier):
         budget = free_memory() / 2 if self.memory_budget is None else self.memory_budget
         return Local(n_threads, Scratch() if needed > budget else None)
 
-    def _learn(self, training: Training, supervision: Supervision, seed: int, place: Place, progress: Phases) -> None:
+    def _learn(
+        self, training: Training, supervision: Supervision, seed: int, place: Place, progress: Phases
+    ) -> NDArray[np.float64]:
+        """Learn, and return the posterior (m, q) of the training bags."""
         m, n = training.n_bags, training.n_instances
         rng = np.random.default_rng(seed)
-        folds = half_folds(n, supervision, self.cross_fit, rng)
-        parts = divide(n, folds)
+        folds = choose_folds(n, supervision, self.cross_fit, rng)
+        # Blocks have bags of one fold, so that fits without it leave them out; small ones would take longer than that.
+        parts = training.divide(np.zeros_like(folds) if n <= JOINED_INSTANCES else folds)
 
         # Front end, length scale and landmarks need no more than a sample of many bags.
         chosen = None if n <= SAMPLE_INSTANCES else np.sort(rng.choice(m, m * SAMPLE_INSTANCES // n + 1, replace=False))
@@ -265,30 +282,40 @@ class BagGP(ClusterClassifier):
         data = low_rank(Blocks(place, rows, parts, weight), kernel_map, front_end, progress)
 
         order = data.blocks.bags
-        self.background_ = supervision.background
         found = learn(
             data,
             supervision[order],
             self.kappa,
-            self._background_mask(len(self.classes_)),
+            self._background_mask(),
             self.candidate_noise,
-            cross_fit=bool(folds.any()),
-            joined=n <= JOINED_INSTANCES,
-            progress=progress,
+            folds[order],
+            progress,
         )
         self.landmarks_ = landmarks.cpu().numpy()
         self.feature_map_ = data.kernel_map.T.cpu().numpy()
         self._keep(found.model)
-        self.vote_strength_ = found.vote_strength
+        self.vote_reliability_, self.vote_correlation_, self.vote_strength_ = found.belief
         self.candidate_noise_ = found.candidate_noise
-        self.posterior_ = _numpy(found.posterior)[np.argsort(order)]
         self.label_free_score_, self.label_free_error_ = found.label_free
+        return _numpy(found.posterior)[np.argsort(order)]
 
-    def _background_mask(self, q: int) -> Tensor | None:
-        """The background class as a mask (q,)."""
+    @property
+    def _columns(self) -> NDArray[np.int64]:
+        """The classes (k,) that are learned: those that are possible, but all where a single one is."""
+        possible = self._possible_classes
+        return np.flatnonzero(possible | (possible.sum() < 2))
+
+    def _of_all_classes(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values (m, k) of the classes that are learned as (m, q), zero for the others."""
+        wide = np.zeros((len(values), len(self.classes_)))
+        wide[:, self._columns] = values
+        return wide
+
+    def _background_mask(self) -> Tensor | None:
+        """The background class as a mask (k,) of the classes that are learned."""
         if self.background_ is None:
             return None
-        return (torch.arange(q) == self.background_).to(torch_device(self.device))
+        return torch.from_numpy(self._columns == self.background_).to(torch_device(self.device))
 
     def _front_end(self, bags: Bags, seed: int) -> BaseEstimator:
         if isinstance(self.features, str):
@@ -327,7 +354,7 @@ class BagGP(ClusterClassifier):
         device = torch_device(self.device)
         variances = (None, torch.tensor(self.coef_variance_, device=device))
         arrays = (torch.tensor(a, device=device) for a in (self.coef_, self.intercept_, self.class_offset_))
-        background = self._background_mask(len(self.classes_))
+        background = self._background_mask()
         regression, likelihood = (
             Expert(coef.float(), intercept, offset, background, variance)
             for coef, intercept, offset, variance in zip(*arrays, variances, strict=True)
@@ -356,19 +383,23 @@ class BagGP(ClusterClassifier):
             return model.answer(logits, offsets), offsets
 
     def _predict_proba(self, bags: Bags) -> NDArray[np.floating[Any]]:
-        return _numpy(self._answer(bags, self._model())[0].probabilities)
+        return self._of_all_classes(_numpy(self._answer(bags, self._model())[0].probabilities))
 
     def _resolve(
         self, bags: Bags, candidates: NDArray[np.bool_], votes: NDArray[np.float64] | None = None
     ) -> NDArray[np.floating[Any]]:
         if self.bag_digests_ is None:
             return self._among(bags, candidates, votes)
-        place = {digest: i for i, digest in enumerate(self.bag_digests_.tolist())}
-        trained = np.array([place.get(digest, -1) for digest in bag_digests(bags, candidates).tolist()])
-        known: NDArray[np.floating[Any]] = self.posterior_[trained]
-        if (trained >= 0).all():
-            return known
-        return np.where((trained >= 0)[:, None], known, self._among(bags, candidates, votes))
+        digests, copy_of = np.unique(self.bag_digests_, return_inverse=True)
+        posterior = np.zeros((len(digests), self.posterior_.shape[1]))
+        np.add.at(posterior, copy_of, self.posterior_)
+        posterior /= np.bincount(copy_of)[:, None]  # of equal bags the mean, whichever of them comes first
+        given = bag_digests(bags, candidates[:, self._columns])
+        place = np.minimum(np.searchsorted(digests, given), len(digests) - 1)
+        trained = digests[place] == given
+        if trained.all():
+            return posterior[place]
+        return np.where(trained[:, None], posterior[place], self._among(bags, candidates, votes))
 
     _resolve_votes = _resolve
 
@@ -376,10 +407,13 @@ class BagGP(ClusterClassifier):
         self, bags: Bags, candidates: NDArray[np.bool_], votes: NDArray[np.float64] | None
     ) -> NDArray[np.floating[Any]]:
         """Posterior (m, q) of the labels of bags that were not trained on, given their candidate sets or votes."""
-        strength = PRIOR_VOTE_STRENGTH if self.vote_strength_ is None else self.vote_strength_
-        log_prior = np.where(candidates, 0.0, -np.inf) if votes is None else vote_log_prior(votes, strength)
-        log_prior = noisy_log_prior(log_prior, self.candidate_noise_)
-        return restrict_to_candidates(self._finite(self._predict_proba(bags)) * np.exp(log_prior), log_prior > -np.inf)
+        columns = self._columns
+        belief = Belief(self.vote_reliability_, self.vote_correlation_, self.vote_strength_)
+        weights = None if votes is None else votes[:, columns]
+        log_prior = label_log_prior(candidates[:, columns], weights, belief, self.candidate_noise_)
+        proba = self._predict_proba(bags)[:, columns]
+        posterior = restrict_to_candidates(proba * np.exp(log_prior), log_prior > -np.inf)
+        return self._of_all_classes(np.asarray(posterior, dtype=np.float64))
 
     def label_order(self, bags: Any, posterior: NDArray[np.float64]) -> LabelOrder:
         """Order bags by what a person's answer would tell about the labels of all of them, see `mipl.labelling`.
@@ -401,7 +435,8 @@ class BagGP(ClusterClassifier):
         X = self._tensor(self.features_.transform(part.instances))
         features = torch.cat([self._ready().features(rows) for rows in X.split(PREDICTION_ROWS)])
         variance = torch.tensor(self.coef_variance_, device=X.device)
-        background = self._background_mask(len(self.classes_))
+        background = self._background_mask()
+        posterior = posterior[:, self._columns]  # the others have nothing to tell
         alike = class_similarities(features, answer.logits, offsets, variance, posterior[chosen], background)
         return order_to_label(posterior, [each._replace(bags=chosen[each.bags]) for each in alike])
 
@@ -409,7 +444,8 @@ class BagGP(ClusterClassifier):
         model = self._model()
         answer = self._answer(bags, model)
         with limit_torch(one_thread=True):
-            return _numpy(model.instance_probabilities(*answer))
+            found = _numpy(model.instance_probabilities(*answer))
+        return np.column_stack([self._of_all_classes(found[:, :-1]), found[:, -1]])
 
 
 def _numpy(tensor: Tensor) -> NDArray[np.float64]:

@@ -6,17 +6,20 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from mipl.baggp.candidate_noise import expected_noise, fit_candidate_noise, noisy_log_prior, trusted_sets
-from mipl.baggp.cross_fit import read_held_out, regress_without_folds
-from mipl.baggp.extrapolation import extrapolate, groups_are_many
-from mipl.baggp.likelihood import Problem, fit_bag_likelihoods
+from mipl.bag_posterior import label_posterior, set_log_likelihood
+from mipl.baggp.candidate_noise import expected_noise, fit_candidate_noise, trusted_sets
+from mipl.baggp.constants import PRIOR_SCALE, SIGNAL_VARIANCES
+from mipl.baggp.cross_fit import Fits, fits_of
+from mipl.baggp.likelihood import fit_bag_likelihoods
 from mipl.baggp.low_rank import LowRank
 from mipl.baggp.model import BagModel
-from mipl.baggp.regression import fit_bag_regression
-from mipl.baggp.stacking import blend, default_stacking, fit_stacking, label_free, score_ratio
-from mipl.baggp.votes import fit_vote_strength, vote_log_prior
+from mipl.baggp.regression import BagRegressions, fit_bag_regressions
+from mipl.baggp.stacking import blend, default_stacking, fit_stacking, label_free
+from mipl.baggp.votes import Belief, are_votes, fit_belief, label_log_prior
+from mipl.baggp.weights import weighted_mean
 from mipl.progress import SILENT, Phases
 from mipl.supervision import Supervision
 
@@ -30,14 +33,14 @@ class Learned(NamedTuple):
     ----------
     model : BagModel
     posterior : (m, q), of the training bags' labels
-    vote_strength : float, None without votes
+    belief : Belief, how far votes and odds are believed
     candidate_noise : float, the share of candidate sets that lack their label, as given or as estimated
     label_free : mean and standard error of the label-free score of held-out bags, None without cross-fitting
     """
 
     model: BagModel
     posterior: Tensor
-    vote_strength: float | None
+    belief: Belief
     candidate_noise: float
     label_free: tuple[float | None, float | None] = (None, None)
 
@@ -48,9 +51,7 @@ def learn(
     kappa: float | None,
     background: Tensor | None,
     candidate_noise: float | str,
-    *,
-    cross_fit: bool,
-    joined: bool,
+    folds: NDArray[np.int64],
     progress: Phases = SILENT,
 ) -> Learned:
     """Fit both experts to features, and stack them.
@@ -67,49 +68,67 @@ def learn(
         The class that no instance carries.
     candidate_noise : float or "auto"
         The share of candidate sets that lack their label.
-    cross_fit : bool
-        Fit both anew without each fold of the blocks.
-    joined : bool
-        Join the blocks for each fit, which pays where they are small.
+    folds : (m,)
+        Without which both are fitted too, of the bags in the order of the blocks; all zero for none.
     progress : Phases, default=SILENT
         Told what is being done.
     """
-    blocks = data.blocks.joined() if joined else data.blocks
-    device = data.spectrum.device
-    known = np.where(supervision.candidates, 0.0, -np.inf)
+    fits, weight = fits_of(data, folds), data.blocks.weight
+    known, weights = supervision.candidates, supervision.weights
     noise = expected_noise() if isinstance(candidate_noise, str) else float(candidate_noise)
-    log_prior = torch.tensor(noisy_log_prior(known, noise), device=device)
-    regression = fit_bag_regression(blocks, data.spectrum, log_prior, background, progress=progress)
-    if candidate_noise == "auto":
-        noise = fit_candidate_noise(regression.log_evidence, supervision.candidates, blocks.weight)
-    strength = None
-    if supervision.weights is not None:
-        strength = fit_vote_strength(regression.log_evidence, supervision.weights, noise, blocks.weight)
-        known = vote_log_prior(supervision.weights, strength)
-    if strength is not None or candidate_noise == "auto":
-        log_prior = torch.tensor(noisy_log_prior(known, noise), device=device)
-        regression = fit_bag_regression(blocks, data.spectrum, log_prior, background, progress=progress)
-    sets = torch.tensor(supervision.candidates, device=device)
-    candidates = trusted_sets(log_prior, sets, regression.posterior) > -torch.inf
-    problems, folds = [Problem(data.spectrum, regression.posterior, candidates)], []
-    if cross_fit:
-        variance = regression.signal_variance
-        folds = regress_without_folds(data, log_prior, sets, variance, background, joined, progress)
-        problems += [fold.problem for fold in folds]
-    likelihood, *without = fit_bag_likelihoods(blocks, problems, kappa, background, progress=progress)
-    model = BagModel(regression.expert, likelihood.expert, default_stacking())
-    if not cross_fit:
-        return Learned(model, regression.posterior, strength, noise)
-    held_out = read_held_out(data, folds, without)
+
+    def regress(weights: NDArray[np.float64] | None, belief: Belief) -> tuple[Tensor, BagRegressions]:
+        log_prior = torch.tensor(label_log_prior(known, weights, belief, noise), device=data.spectrum.device)
+        return log_prior, _best_regressions(fits, log_prior, background, progress)
+
+    log_prior, regressions = regress(None, Belief())
+    unseen, belief = fits.held_out(regressions.log_evidence), Belief()
+    if candidate_noise == "auto":  # votes tell themselves how far they are right
+        doubted = known if weights is None else known | are_votes(weights)[:, None]
+        noise = fit_candidate_noise(unseen, doubted, weight)
+    if weights is not None:
+        belief = fit_belief(unseen, weights, noise, weight)
+    if belief != Belief() or candidate_noise == "auto":
+        log_prior, regressions = regress(weights, belief)
+
+    prior = label_posterior(PRIOR_SCALE * regressions.log_evidence, log_prior[:, None])
+    sets = torch.tensor(known, device=log_prior.device)
+    candidates = trusted_sets(log_prior, sets, prior)
+    diagonals = torch.stack([gram if gram.ndim == 1 else gram.diagonal() for gram in fits.grams]).clamp(min=0)
+    likelihoods = fit_bag_likelihoods(
+        fits.blocks, fits.W, diagonals, prior, candidates, kappa, background, progress=progress
+    )
+    model = BagModel(regressions.experts[0], likelihoods.experts[0], default_stacking())
+    if fits.fold is None:
+        return Learned(model, prior[:, 0], belief, noise)
     progress("stacking")
-    fitted = fit_stacking(*held_out, log_prior, blocks.weight)
-    unseen = fitted.probabilities(*held_out)
-    seen = blocks.cat(BagModel.read, blocks.features, model=model._replace(stacking=fitted))
-    posterior = blend(unseen, seen, log_prior, blocks.weight)
-    score = label_free(unseen, log_prior, blocks.weight)
-    stacking = fitted
-    if groups_are_many(supervision.groups):
-        ratio = score_ratio(unseen, seen, log_prior, blocks.weight)
-        others = [(each.log_evidence, fold.inside) for each, fold in zip(without, folds, strict=True)]
-        stacking = extrapolate(fitted, held_out, ratio, likelihood.log_evidence, others, log_prior, blocks.weight)
-    return Learned(model._replace(stacking=stacking), posterior, strength, noise, score)
+    held_out = fits.held_out(regressions.log_evidence), fits.held_out(likelihoods.log_evidence)
+    model = model._replace(stacking=fit_stacking(*held_out, log_prior, weight))
+    unseen = model.stacking.probabilities(*held_out)
+    seen = fits.blocks.cat(BagModel.read, fits.blocks.features, model=model)
+    posterior = blend(unseen, seen, log_prior, weight)
+    return Learned(model, posterior, belief, noise, label_free(unseen, log_prior, weight))
+
+
+def _best_regressions(fits: Fits, log_prior: Tensor, background: Tensor | None, progress: Phases) -> BagRegressions:
+    """Regressions at the variance under which the candidate sets of held-out bags are most probable.
+
+    With their own votes left out, bags do not do for that: in the rounds these come back through other bags.
+    """
+
+    def at(some: Fits, variance: float) -> BagRegressions:
+        given = some.blocks, some.W, some.grams, some.spectrum
+        return fit_bag_regressions(*given, log_prior, variance, background, progress)
+
+    def score(found: BagRegressions) -> float:
+        evidence = others.held_out(found.log_evidence)
+        return float(weighted_mean(set_log_likelihood(PRIOR_SCALE * evidence, log_prior), fits.blocks.weight))
+
+    others = fits if fits.fold is None else fits.others()
+    tried = {variance: at(others, variance) for variance in SIGNAL_VARIANCES}
+    best = max(tried, key=lambda variance: score(tried[variance]))
+    if others is fits:
+        return tried[best]
+    first = at(fits.first(), best)
+    evidence = torch.cat([first.log_evidence, tried[best].log_evidence], dim=1)
+    return BagRegressions(first.experts + tried[best].experts, evidence)

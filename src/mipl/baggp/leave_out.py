@@ -92,7 +92,7 @@ def leave_out_factors(block: Block, ridge: Ridge, share: float = 1.0) -> BagLeav
         inverse.copy_(solved if share == 1 else torch.bmm(solved, one + (1 - share) * K))
     for bag in torch.nonzero(sizes > rank).flatten().tolist():
         span = slice(int(offsets[bag]), int(offsets[bag + 1]))
-        own = symmetric(*upper_gram(block._replace(features=features[span], weight=None)))
+        own = symmetric(upper_gram(features[span]))
         counted = 1.0 if block.weight is None else min(float(block.weight[bag]), 1.0)
         inverse = counted * torch.cholesky_inverse(torch.linalg.cholesky(ridge.matrix() - share * counted * own))
         result.long.append(_Long(span, inverse))

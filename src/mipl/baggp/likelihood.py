@@ -41,7 +41,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Sequence
-from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -73,58 +72,52 @@ from mipl.baggp.model import Expert
 from mipl.lbfgs import Minimum, Move, lbfgs_steps
 from mipl.progress import SILENT, Phases
 
-__all__ = ["BagLikelihood", "Problem", "fit_bag_likelihoods"]
+__all__ = ["BagLikelihoods", "fit_bag_likelihoods"]
 
 Search: TypeAlias = Generator[NDArray[np.float64], tuple[float, NDArray[np.float64]], Minimum]
 
 
-class Problem(NamedTuple):
-    """One of the fits that share their passes over the blocks.
+class BagLikelihoods(NamedTuple):
+    """What F fits learned.
 
     Attributes
     ----------
-    gram_diagonal : (R,), of the Gram matrix of the bags inside, for moderation, which is a little less exact where the
-        matrix is not quite diagonal, as that of a part of the bags is not
-    prior : (m, q), of the labels of all bags in the order of the blocks, zero off the candidates
-    candidates : (m, q) bool, which labels are possible, be their prior ever so small
-    inside : (m,) bool, the bags that are fitted to; None for all
+    experts : F of Expert
+    log_evidence : (m, F, q), what they say of all bags, inside or not, class offsets included
     """
 
-    gram_diagonal: Tensor
-    prior: Tensor
-    candidates: Tensor
-    inside: Tensor | None = None
-
-
-class BagLikelihood(NamedTuple):
-    """What was learned.
-
-    Attributes
-    ----------
-    expert : Expert
-    log_evidence : (m, q), what the expert says of all bags, inside or not, in the order of the blocks
-    """
-
-    expert: Expert
+    experts: list[Expert]
     log_evidence: Tensor
 
 
 def fit_bag_likelihoods(
     blocks: Blocks,
-    problems: Sequence[Problem],
+    W: Tensor,
+    gram_diagonals: Tensor,
+    prior: Tensor,
+    candidates: Tensor,
     kappa: float | None = None,
     background: Tensor | None = None,
     stages: Sequence[Stage] = STAGES,
     progress: Phases = SILENT,
-) -> list[BagLikelihood]:
+) -> BagLikelihoods:
     """Fit to blocks whose features have a nearly diagonal Gram matrix, the principal ones last.
+
+    No fit has an influence on another one, but for rounding.
 
     Parameters
     ----------
     blocks : Blocks
-        Bags in the order of the priors.
-    problems : sequence of Problem
-        What is fitted, F of them. None has an influence on another one, but for rounding.
+        Features of all bags.
+    W : (m, F)
+        How often each bag counts in each fit.
+    gram_diagonals : (F, R)
+        Of the Gram matrix of each fit, for moderation, which is a little less exact where the matrix is not quite
+        diagonal, as that of a part of the bags is not.
+    prior : (m, F, q)
+        Of the labels, zero off the candidates.
+    candidates : (m, F, q) bool
+        Which labels are possible, however small their prior.
     kappa : float, default=None
         How readily a bag takes more than one instance for positive; None stands for the square root of q.
     background : (q,) bool, default=None
@@ -134,42 +127,42 @@ def fit_bag_likelihoods(
     progress : Phases, default=SILENT
         Told how far it is.
     """
-    q = problems[0].prior.shape[1]
+    F, q = prior.shape[1:]
     size = max(1, SHARED_COLUMNS // (q + 1))
-    groups = [problems[start : start + size] for start in range(0, len(problems), size)]
     steps = sum(stage.iterations for stage in stages)
-    found: list[BagLikelihood] = []
-    for i, group in enumerate(groups):
-        far = i * steps, len(groups) * steps
-        found += _fit_together(blocks, group, kappa, background, stages, progress, *far)
-    return found
+    found = []
+    for i, start in enumerate(range(0, F, size)):
+        some = slice(start, start + size)
+        given = W[:, some], gram_diagonals[some], prior[:, some], candidates[:, some]
+        far = i * steps, -(-F // size) * steps
+        found.append(_fit_together(blocks, *given, kappa, background, stages, progress, *far))
+    experts = [expert for each in found for expert in each.experts]
+    return BagLikelihoods(experts, torch.cat([each.log_evidence for each in found], dim=1))
 
 
 def _fit_together(
     blocks: Blocks,
-    problems: Sequence[Problem],
+    W: Tensor,
+    gram: Tensor,
+    prior: Tensor,
+    candidates: Tensor,
     kappa: float | None,
     background: Tensor | None,
     stages: Sequence[Stage],
     progress: Phases,
     before: int,
     total: int,
-) -> list[BagLikelihood]:
+) -> BagLikelihoods:
     """Fits that share their passes over the blocks, after `before` of a `total` of iterations."""
-    q, device = problems[0].prior.shape[1], problems[0].prior.device
+    (_, F, q), device = prior.shape, prior.device
     log_kappa = math.log(math.sqrt(q) if kappa is None else kappa)
     bias = _bias(q, background).to(device)
     intercept = bias[:-1] - bias[-1] + log_kappa
-    gram = torch.stack([problem.gram_diagonal for problem in problems])
-    candidates = torch.stack([problem.candidates for problem in problems], dim=1)
-    log_prior = torch.stack([torch.log(problem.prior.clamp(min=MIN_PRIOR)) for problem in problems], dim=1)
-    log_prior = torch.where(candidates, log_prior, -torch.inf)
-    counts = _counts(blocks, problems)
-    known, counted = blocks.rows(candidates), blocks.rows(counts)
-    offset = torch.zeros(len(problems), q, dtype=torch.float64, device=device)
-    weights = torch.zeros(len(problems), q + 1, gram.shape[1], dtype=torch.float64, device=device)
-    moves: list[list[Move]] = [[] for _ in problems]
-    offsets = partial(_offsets, weighed=blocks.weight is not None)
+    log_prior = torch.log(prior.clamp(min=MIN_PRIOR)).masked_fill(~candidates, -torch.inf)
+    known, counted = blocks.rows(candidates), blocks.rows(W)
+    offset = torch.zeros(F, q, dtype=torch.float64, device=device)
+    weights = torch.zeros(F, q + 1, gram.shape[1], dtype=torch.float64, device=device)
+    moves: list[list[Move]] = [[] for _ in range(F)]
     for stage in stages:
         now = torch.softmax(log_prior + offset, dim=2)
         priors = blocks.map(_label_prior, blocks.features, blocks.rows(now), known, counted)
@@ -183,27 +176,10 @@ def _fit_together(
         variance = 1 / (share.square()[:, None] / 2 * gram + 1 / stage.variance)
         reading = {"intercept": intercept, "variance": variance, "background": background}
         evidence = blocks.cat(moderated_evidence, blocks.features, scores, **reading)
-        bags_of_fits = zip(evidence.unbind(1), log_prior.unbind(1), counts.unbind(1), strict=True)
-        offset = torch.stack(list(blocks.place.each(offsets, bags_of_fits)))
+        offset = class_offsets(evidence, log_prior, W)
     coef = (weights[:, :-1] - weights[:, -1:]).mT.contiguous()
-    return [
-        BagLikelihood(Expert(coef[i], intercept, offset[i], background, variance[i]), evidence[:, i] + offset[i])
-        for i in range(len(problems))
-    ]
-
-
-def _counts(blocks: Blocks, problems: Sequence[Problem]) -> Tensor:
-    """How often each bag counts in each fit (m, F), in the order of the blocks."""
-    prior, weight = problems[0].prior, blocks.weight
-    each = torch.ones(len(prior), dtype=torch.float64, device=prior.device) if weight is None else weight
-    return torch.stack([each if problem.inside is None else each * problem.inside for problem in problems], dim=1)
-
-
-def _offsets(bags: tuple[Tensor, Tensor, Tensor], *, weighed: bool) -> Tensor:
-    """Class offsets (q,) by the bags of a fit, from their evidence and log prior (m, q) and counts (m,)."""
-    evidence, log_prior, counts = bags
-    inside = counts > 0
-    return class_offsets(evidence[inside], log_prior[inside], counts[inside] if weighed else None)
+    experts = [Expert(coef[f], intercept, offset[f], background, variance[f]) for f in range(F)]
+    return BagLikelihoods(experts, evidence + offset)
 
 
 def _bias(q: int, background: Tensor | None) -> Tensor:

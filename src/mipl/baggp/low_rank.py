@@ -127,24 +127,27 @@ def _block(
 
 def gram_matrix(blocks: Blocks) -> Tensor:
     """The Gram matrix (R, R) of the features of all blocks, by weight."""
-    return symmetric(*blocks.total(upper_gram, blocks.features))
+    return symmetric(*blocks.total(_gram, blocks.features))
 
 
-def upper_gram(block: Block) -> tuple[Tensor]:
-    """The upper triangle of a block's Gram matrix (R, R), by weight; what is below it is not to be used.
+def _gram(block: Block) -> tuple[Tensor]:
+    return (upper_gram(block.features, block.row_weight),)
+
+
+def upper_gram(features: Tensor, weight: Tensor | None = None) -> Tensor:
+    """The upper triangle of the Gram matrix (R, R) of rows (n, R) by weight (n,); what is below is not to be used.
 
     Products of short chunks are summed in double precision.
     """
-    rank = block.features.shape[1]
-    total = torch.zeros(rank, rank, dtype=torch.float64, device=block.features.device)
-    rows = block.row_weight
-    for start in range(0, len(block.features), CHUNK_ROWS):
-        chunk = block.features[start : start + CHUNK_ROWS]
-        weighted = chunk if rows is None else weigh(chunk, rows[start : start + CHUNK_ROWS])
+    rank = features.shape[1]
+    total = torch.zeros(rank, rank, dtype=torch.float64, device=features.device)
+    for start in range(0, len(features), CHUNK_ROWS):
+        chunk = features[start : start + CHUNK_ROWS]
+        weighted = chunk if weight is None else weigh(chunk, weight[start : start + CHUNK_ROWS])
         for left in range(0, rank, GRAM_STRIP):
             right = left + GRAM_STRIP
             total[left:right, left:] += chunk[:, left:right].T @ weighted[:, left:]
-    return (total,)
+    return total
 
 
 def symmetric(upper: Tensor) -> Tensor:

@@ -38,8 +38,6 @@ _WITH_TASKS = 1 << 20
 _LARGE = 1 << 20
 #: Pieces of a sum that are added up by the client, at most.
 AT_CLIENT = 2 * SUM_FAN_IN
-#: Independent tasks of a fit that are under way at a time: workers compute for one while the other waits for its sums.
-_AT_ONCE = 2
 _ADVICE = "lower rank or n_landmarks"
 
 
@@ -119,28 +117,9 @@ class OnDask:
             sums = [self._on_one(_add, None, sums[i : i + SUM_FAN_IN]) for i in range(0, len(sums), SUM_FAN_IN)]
         return tree_sum(self._values(sums))
 
-    def join(self, function: Callable[[list[Any]], Any], column: Column) -> Column:
-        """Call a function with the list of all entries of a run; what is here is joined here."""
-        runs = [[run[i] for i in picks] for run, picks in zip(column.runs, column.picks, strict=True)]
-        if _are_remote(runs[0]):
-            return Column.of([[self._on_one(_join, function, run)] for run in runs])
-        return Column.of([[function(run)] for run in runs])
-
     def each(self, function: Callable[[Any], Any], values: Iterable[Any]) -> Iterator[Any]:
         """Results of a function of values in this process, in order."""
         return map(function, values) if self._pool is None else self._pool.map(function, values)
-
-    def concurrently(self, tasks: Sequence[Callable[[OnDask], Any]]) -> list[Any]:
-        """Results of independent tasks, two at a time, so that workers do not wait for the client between two steps."""
-        if len(tasks) == 1:
-            return [tasks[0](self)]
-        with ThreadPoolExecutor(_AT_ONCE, initializer=use_one_thread) as pool:
-            found = [pool.submit(task, self) for task in tasks]
-            try:
-                return [each.result() for each in found]
-            except BaseException:
-                self.stop()  # the others would compute for nothing
-                raise
 
     def fetch(self, column: Column) -> list[Any]:
         """The values of a column in this process, one per block."""
@@ -311,7 +290,3 @@ def _of_several(function: Callable[..., Any], option: Any, at: Sequence[tuple[in
 
 def _add(_: None, values: list[Any]) -> Any:
     return add_up(values)
-
-
-def _join(function: Callable[[list[Any]], Any], values: list[Any]) -> Any:
-    return function(values)

@@ -80,26 +80,9 @@ class Local:
         results = self._results(function, columns, shared)
         return tree_sum([add_up(islice(results, len(picks))) for picks in columns[0].picks])
 
-    def join(self, function: Callable[[list[Any]], Any], column: Column) -> Column:
-        """Call a function with the list of all entries of a run."""
-        runs = zip(column.runs, column.picks, strict=True)
-        return Column.of([[function([run[i] for i in picks])] for run, picks in runs])
-
     def each(self, function: Callable[[Any], Any], values: Iterable[Any]) -> Iterator[Any]:
         """Results of a function of values that are not blocks, in order."""
         return map(function, values) if self._pool is None else self._pool.map(function, values)
-
-    def concurrently(self, tasks: Sequence[Callable[[Local], Any]]) -> list[Any]:
-        """Results of independent tasks, each of which is given a place to compute at.
-
-        Where there are no fewer tasks than threads, a thread does all work of a task: then also what is not a sum over
-        blocks is done at the same time. With a scratch file memory counts for more: tasks are done one by one.
-        """
-        if self._pool is None or self._scratch is not None or len(tasks) < self._n_threads:
-            return [task(self) for task in tasks]
-        alone = Local(1)
-        alone._stopped = self._stopped
-        return list(self._pool.map(lambda task: task(alone), tasks))
 
     def fetch(self, column: Column) -> list[Any]:
         """The values of a column, one per block."""

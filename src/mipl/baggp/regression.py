@@ -1,234 +1,159 @@
 r"""Bag regression: a Gaussian process on the bags' labels in which no bag votes for itself.
 
 Every instance takes its *bag's* label information as regression target; the process smooths it over the instance
-space, where positives of a class lie together and negatives average out. Leave-one-bag-out scores f become instance
-logits :math:`g_{jc} = a_c + b_c f_{jc}` by Platt scaling, and the exact bag posterior of these gives the next targets:
+space, where positives of a class lie together and negatives average out. Leave-one-bag-out scores f of a class become
+instance logits on a curve that is the same for all data, in standard deviations of the scores,
+
+.. math:: g_{jc} = a + b\, \frac{f_{jc} - \mathrm{mean}(f_c)}{\mathrm{std}(f_c)}, \qquad
+    a = -\log(\text{mean bag size}) - b^2 / 2, \quad b = 2,
+
+and the exact bag posterior of these gives the next targets:
 
 1. start: :math:`t_{bc} = (1[c \in S_b] - \rho) / (1 - \rho)`, :math:`\rho` the chance that a false label is a
-   candidate; :math:`b_c = \beta_0 / \mathrm{std}(f_c)`, :math:`a = -\log(\text{mean bag size}) - \beta_0^2/2`;
-2. bag posterior P and instance posteriors R from g, with the class offsets o of `mipl.baggp.class_offsets`;
-3. regress on P, leave-one-bag-out; fit :math:`a_c, b_c` by logistic regression of R on f; back to 2 until P converges.
+   candidate;
+2. bag posterior P from g, with the class offsets o of `mipl.baggp.class_offsets`;
+3. regress on P, leave-one-bag-out; back to 2 until P converges.
 
-How much an instance's place can say of its bag's label differs from data to data, and so does the variance of the
-regression function relative to the targets' noise, :math:`\frac1q (1 - \frac1q)`. A small and a large one are tried.
-The large one is taken only if the candidate sets of left-out bags, whose probability needs no label, are more probable
-under it by two standard errors.
+A curve fitted to the responsibilities of the previous one would be the natural choice, and it unlearns: where an
+instance says little, each curve is flatter than the one before, until nothing is left.
 
-A bag of weight w counts as w bags in every sum and mean; what is left out of a fit is one bag (`mipl.baggp.leave_out`).
+Several fits share each pass: they differ in the weights W (m, F) of the bags, zero for bags that are held out. These
+are read as new bags are; what is left out of a fit for a bag inside is one bag (`mipl.baggp.leave_out`).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from mipl.bag_posterior import (
-    bag_evidence,
-    instance_posterior,
-    label_posterior,
-    set_log_likelihood,
-    spread,
-)
-from mipl.baggp.blocks import Block, Blocks, Column, Place, thin_product
+from mipl.bag_posterior import bag_evidence, label_posterior, spread
+from mipl.baggp.blocks import Block, Blocks, Column, thin_product
 from mipl.baggp.class_offsets import class_offsets
 from mipl.baggp.constants import (
-    CLEARLY_BETTER,
+    MIN_SCORE_VARIANCE,
     REGRESSION_ITERATIONS,
     REGRESSION_TOLERANCE,
-    SIGNAL_VARIANCES,
-    START_SLOPE,
-    TEMPERING,
+    SHARE_STEPS,
+    SLOPE,
+    START_VARIANCE,
 )
 from mipl.baggp.leave_out import BagLeaveOut, leave_out_factors
 from mipl.baggp.low_rank import Ridge
 from mipl.baggp.model import Expert
-from mipl.baggp.platt import PlattScaling, fit_platt, score_moments
-from mipl.baggp.weights import mean_and_error, weigh, weighted_mean
 from mipl.progress import SILENT, Phases
 
-__all__ = ["BagRegression", "OwnVotes", "fit_bag_regression", "own_votes_of_parts"]
+__all__ = ["BagRegressions", "fit_bag_regressions"]
 
 
-class BagRegression(NamedTuple):
-    """What was learned.
+class BagRegressions(NamedTuple):
+    """What F fits learned.
 
     Attributes
     ----------
-    expert : Expert, for bags that were not in the training set
-    posterior : (m, q), leave-one-bag-out posterior of the training bags' labels, in the order of the blocks
-    log_evidence : (m, q), leave-one-bag-out log evidence of the training bags, class offsets included, all classes
-    signal_variance : float, the variance of the regression function that was taken
+    experts : F of Expert
+    log_evidence : (m, F, q), of all bags by fits that have not seen their labels, class offsets included
     """
 
-    expert: Expert
-    posterior: Tensor
+    experts: list[Expert]
     log_evidence: Tensor
-    signal_variance: float
 
 
-class OwnVotes(NamedTuple):
-    """What leaves a bag's own vote out of fits with two noises.
-
-    Attributes
-    ----------
-    start_noise : float, of the start, which has targets of another variance than the rounds
-    start, rounds : Column of BagLeaveOut
-    """
-
-    start_noise: float
-    start: Column
-    rounds: Column
-
-    def of(self, selected: Callable[[Column], Column]) -> OwnVotes:
-        """Those of some blocks."""
-        return OwnVotes(self.start_noise, selected(self.start), selected(self.rounds))
-
-
-def own_votes_of_parts(
-    blocks: Blocks, spectrum: Tensor, log_prior: Tensor, signal_variance: float, share: float
-) -> OwnVotes:
-    """What leaves a bag's own vote out of fits to a `share` of the bags, whichever these are.
-
-    The diagonal Gram matrix (R,) is that of the bags of the blocks, or of more; `mipl.baggp.leave_out` has the formula.
-    """
-    share_of_bags = _instance_shares(_bag_sizes(blocks), blocks.weight)
-    start, rounds = _noises(log_prior, share_of_bags, blocks.weight, signal_variance)
-
-    def factors(noise: float) -> Column:
-        ridge = Ridge.of(share * spectrum, noise)
-        return blocks.map(leave_out_factors, blocks.features, ridge=ridge, share=share)
-
-    return OwnVotes(start, factors(start), factors(rounds))
-
-
-def fit_bag_regression(
+def fit_bag_regressions(
     blocks: Blocks,
-    gram: Tensor,
+    W: Tensor,
+    grams: Sequence[Tensor],
+    spectrum: Tensor,
     log_prior: Tensor,
-    background: Tensor | None = None,
-    variances: Sequence[float] = SIGNAL_VARIANCES,
-    progress: Phases = SILENT,
-    own_votes: OwnVotes | None = None,
-) -> BagRegression:
-    """Fit to blocks with this Gram matrix, (R, R) or its diagonal (R,), and to what is known of labels (m, q).
-
-    The best of the `variances` is taken. These are in ascending order; a larger one must be clearly better than those
-    before it. With `own_votes`, which are of one variance, nothing has to be computed to leave a bag's own vote out.
-    """
-
-    def at(variance: float, place: Place) -> BagRegression:
-        there = replace(blocks, place=place)
-        return _fit(there, gram, log_prior, background, variance, progress, own_votes)
-
-    best: BagRegression
-    best, *others = blocks.place.concurrently([partial(at, variance) for variance in variances])
-    for other in others:
-        gain = _best_tempered(other, log_prior, blocks.weight) - _best_tempered(best, log_prior, blocks.weight)
-        mean, error = mean_and_error(gain, blocks.weight)
-        if mean > CLEARLY_BETTER * error:
-            best = other
-    return best
-
-
-def _best_tempered(found: BagRegression, log_prior: Tensor, weight: Tensor | None) -> Tensor:
-    """Log probability (m,) of the candidate sets (m, q), the evidence (m, q) tempered as suits it best."""
-    tempered = [set_log_likelihood(factor * found.log_evidence, log_prior) for factor in TEMPERING]
-    return max(tempered, key=lambda scores: float(weighted_mean(scores, weight)))
-
-
-def _fit(
-    blocks: Blocks,
-    gram: Tensor,
-    log_prior: Tensor,
-    background: Tensor | None,
     signal_variance: float,
-    progress: Phases,
-    own_votes: OwnVotes | None,
-) -> BagRegression:
-    """Fit at one variance of the regression function."""
-    weight, sizes = blocks.weight, _bag_sizes(blocks)
-    share = _instance_shares(sizes, weight)
-    relative_weight = None if weight is None else weight / weight.mean()
-    start_noise, noise = _noises(log_prior, share, weight, signal_variance)
-    if own_votes is not None:
-        start_noise = own_votes.start_noise
+    background: Tensor | None = None,
+    progress: Phases = SILENT,
+) -> BagRegressions:
+    """Fit to blocks with weights W (m, F), given what is known of labels (m, q).
 
-    def regress(targets: Tensor, ridge: Ridge, factors: Column) -> tuple[Tensor, Column]:
-        """Coefficients (R, q) for targets (m, q), and leave-one-bag-out scores (n_b, q)."""
-        centred = blocks.rows(targets - share @ targets)
-        (right,) = blocks.total(_right_hand_side, blocks.features, centred)
-        coef = ridge.solve(right)
-        return coef, blocks.map(_leave_one_bag_out, blocks.features, factors, centred, coef=coef)
+    Parameters
+    ----------
+    blocks : Blocks
+        Features of all bags.
+    W : (m, F)
+        How often each bag counts in each fit.
+    grams : F of (R, R) or (R,)
+        The Gram matrix of each fit, or its diagonal where it is diagonal.
+    spectrum : (R,)
+        The diagonal of the Gram matrix of all bags, which is diagonal.
+    log_prior : (m, q)
+        What is known of the labels, -inf for what is impossible.
+    signal_variance : float
+        Variance of the regression function, in units of the targets' variance.
+    background : (q,) bool, default=None
+        The class that no instance carries.
+    progress : Phases, default=SILENT
+        Told how far it is.
+    """
+    F, q = W.shape[1], log_prior.shape[1]
+    counts, known = blocks.rows(W), log_prior[:, None].expand(-1, F, -1)
+    sizes = blocks.cat(_sizes, blocks.features).double()
+    n_instances = (sizes @ W)[:, None]
+    share = W * sizes[:, None] / n_instances.T  # of the instances of a fit, in each bag
+    level = torch.log(W.sum(dim=0)[:, None] / n_instances) - SLOPE**2 / 2
+    of_share = _fits_by_share(grams, spectrum)
 
-    def leave_out(ridge: Ridge) -> Column:
-        return blocks.map(leave_out_factors, blocks.features, ridge=ridge)
+    def at(noise: float) -> tuple[list[Ridge], Column]:
+        """What solves for coefficients, and what leaves a bag's own vote out."""
+        whiten = {kept: Ridge.of(kept * spectrum, noise) for kept in of_share}
+        return [Ridge.of(gram, noise) for gram in grams], blocks.map(_left_out, blocks.features, whiten=whiten)
 
-    def bag_posterior(scores: Column, platt: PlattScaling) -> tuple[Tensor, Tensor, Tensor]:
-        """Posterior and log evidence (m, q) of all bags, class offsets included, and these offsets (q,)."""
-        evidence = blocks.cat(_log_evidence, blocks.features, scores, platt=platt, background=background)
-        offset = class_offsets(evidence, log_prior, weight)
-        return label_posterior(evidence + offset, log_prior), evidence + offset, offset
+    def regress(targets: Tensor, ridges: list[Ridge], left_out: Column) -> tuple[Tensor, Tensor, Tensor]:
+        """Coefficients (F, R, q) and intercepts (F, q) of instance logits, and log evidence (m, F, q)."""
+        centred = blocks.rows(targets - torch.einsum("mf,mfq->fq", share, targets))
+        (right,) = blocks.total(_right_hand_sides, blocks.features, counts, centred)
+        coef = torch.stack([ridge.solve(right[:, f]) for f, ridge in enumerate(ridges)])
+        fits = list(of_share.values())
+        scores = blocks.map(_leave_one_bag_out, blocks.features, left_out, counts, centred, coef=coef, fits=fits)
+        mean, square = (each / n_instances for each in blocks.total(_moments, blocks.features, counts, scores))
+        slope = SLOPE / (square - mean.square()).clamp(min=MIN_SCORE_VARIANCE).sqrt()
+        curve = {"slope": slope, "intercept": level - slope * mean}
+        evidence = blocks.cat(_log_evidence, blocks.features, scores, background=background, **curve)
+        return coef * slope[:, None], curve["intercept"], evidence
 
+    targets = _label_information(known, W)
+    mean, square = (torch.einsum("mf,mfq->fq", share, each) for each in (targets, targets.square()))
+    target_variance = (1 / q) * (1 - 1 / q)
+    start_variance = max(float((square - mean.square()).mean()), target_variance)
     progress("bag regression", 0, REGRESSION_ITERATIONS)
-    ridge = Ridge.of(gram, start_noise)
-    targets = _label_information(log_prior, weight)
-    _, scores = regress(targets, ridge, leave_out(ridge) if own_votes is None else own_votes.start)
-    ridge = Ridge.of(gram, noise)
-    factors = leave_out(ridge) if own_votes is None else own_votes.rounds
-    slope = START_SLOPE / score_moments(blocks, scores)[2]
-    platt = PlattScaling(
-        torch.full_like(slope, -math.log(float(weighted_mean(sizes, weight))) - START_SLOPE**2 / 2), slope
-    )
-    posterior, log_evidence, offset = bag_posterior(scores, platt)
+    *_, evidence = regress(targets, *at(start_variance / START_VARIANCE))
+    offset = class_offsets(evidence, known, W)
+    posterior = label_posterior(evidence + offset, known)
+    solver = at(target_variance / signal_variance)
     for i in range(REGRESSION_ITERATIONS):
         progress("bag regression", i, REGRESSION_ITERATIONS)
-        carries = blocks.map(
-            _responsibilities, blocks.features, scores, blocks.rows(posterior), platt=platt, background=background
-        )
-        coef, scores = regress(posterior, ridge, factors)
-        platt = fit_platt(blocks, scores, carries, platt)
         before = posterior
-        posterior, log_evidence, offset = bag_posterior(scores, platt)
-        if float(weigh((posterior - before).abs(), relative_weight).mean()) < REGRESSION_TOLERANCE:
+        coef, intercept, evidence = regress(posterior, *solver)
+        offset = class_offsets(evidence, known, W)
+        posterior = label_posterior(evidence + offset, known)
+        change = torch.einsum("mf,mfq->f", W / W.sum(dim=0), (posterior - before).abs()) / q
+        if float(change.max()) < REGRESSION_TOLERANCE:
             break
-    expert = Expert(coef * platt.slope, platt.intercept, offset, background)
-    return BagRegression(expert, posterior, log_evidence, signal_variance)
+    experts = [Expert(coef[f], intercept[f], offset[f], background) for f in range(F)]
+    return BagRegressions(experts, evidence + offset)
 
 
-def _bag_sizes(blocks: Blocks) -> Tensor:
-    return blocks.cat(_sizes, blocks.features).double()
+def _fits_by_share(grams: Sequence[Tensor], spectrum: Tensor) -> dict[float, list[int]]:
+    """The fits by the share of all instances that they have, in steps; those of one share leave bags out alike."""
+    fits: dict[float, list[int]] = {}
+    for f, gram in enumerate(grams):
+        kept = float((gram if gram.ndim == 1 else gram.diagonal()).sum() / spectrum.sum())
+        fits.setdefault(max(round(kept * SHARE_STEPS), 1) / SHARE_STEPS, []).append(f)
+    return fits
 
 
-def _instance_shares(sizes: Tensor, weight: Tensor | None) -> Tensor:
-    """The share (m,) of all instances that is in each bag."""
-    counted = weigh(sizes, weight)
-    return counted / counted.sum()
-
-
-def _noises(log_prior: Tensor, share: Tensor, weight: Tensor | None, signal_variance: float) -> tuple[float, float]:
-    """The noise of the start and that of the rounds.
-
-    The targets of the start have another variance, hence a noise of their own. With that of the rounds, which may be a
-    tenth of it, fits to few bags with many false labels mistake classes for others.
-    """
-    q = log_prior.shape[1]
-    noise = (1 / q) * (1 - 1 / q) / signal_variance
-    targets = _label_information(log_prior, weight)
-    target_variance = float((share @ targets.square() - (share @ targets).square()).mean())
-    return max(target_variance / signal_variance, noise), noise
-
-
-def _label_information(log_prior: Tensor, weight: Tensor | None) -> Tensor:
-    """Targets (m, q) whose mean over false candidates is that of non-candidates; see the start above."""
-    q = log_prior.shape[1]
-    support = torch.exp(log_prior - log_prior.amax(dim=1, keepdim=True))  # one and zero for a plain candidate set
-    rho = (weighted_mean(support.sum(dim=1), weight) - 1) / (q - 1)
+def _label_information(log_prior: Tensor, W: Tensor) -> Tensor:
+    """Targets (m, F, q) whose mean over false candidates is that of non-candidates; see the start above."""
+    q = log_prior.shape[2]
+    support = torch.exp(log_prior - log_prior.amax(dim=2, keepdim=True))  # one and zero for a plain candidate set
+    rho = ((torch.einsum("mf,mfq->f", W, support) / W.sum(dim=0) - 1) / (q - 1))[:, None]
     return (support - rho) / (1 - rho).clamp(min=1 / q)
 
 
@@ -239,24 +164,42 @@ def _sizes(block: Block) -> Tensor:
     return block.offsets.diff()
 
 
-def _right_hand_side(block: Block, targets: Tensor) -> tuple[Tensor, ...]:
-    """Features times targets (R, q); targets (m, q) are equal within a bag, so bag sums of features suffice."""
-    return ((block.sums.T @ weigh(targets, block.weight).to(block.sums.dtype)).double(),)
+def _left_out(block: Block, whiten: dict[float, Ridge]) -> list[BagLeaveOut]:
+    """What leaves a bag's own vote out, for each share of the bags that fits have."""
+    return [leave_out_factors(block, ridge, share) for share, ridge in whiten.items()]
 
 
-def _leave_one_bag_out(block: Block, factors: BagLeaveOut, targets: Tensor, coef: Tensor) -> Tensor:
-    y = spread(targets, block.offsets).to(block.features.dtype)
-    return factors.predict(block.features, y, thin_product(block.features, coef.to(y.dtype)).contiguous())
+def _right_hand_sides(block: Block, counts: Tensor, targets: Tensor) -> tuple[Tensor, ...]:
+    """Features times targets (R, F, q); targets (m, F, q) are equal within a bag, so bag sums of features suffice."""
+    weighted = (counts[:, :, None] * targets).flatten(1).to(block.sums.dtype)
+    return ((block.sums.T @ weighted).double().view(-1, *targets.shape[1:]),)
 
 
-def _log_evidence(block: Block, scores: Tensor, platt: PlattScaling, background: Tensor | None) -> Tensor:
-    return bag_evidence(platt(scores), block.offsets, background).log_evidence
-
-
-def _responsibilities(
-    block: Block, scores: Tensor, posterior: Tensor, platt: PlattScaling, background: Tensor | None
+def _leave_one_bag_out(
+    block: Block, factors: list[BagLeaveOut], counts: Tensor, targets: Tensor, coef: Tensor, fits: list[list[int]]
 ) -> Tensor:
-    """The posterior (n_b, q) that an instance carries each label, in the precision of the scores."""
-    logits = platt(scores)
-    evidence = bag_evidence(logits, block.offsets, background)
-    return instance_posterior(logits, evidence, posterior, block.offsets).to(scores.dtype)
+    """Scores (n_b, F, q) by fits without the bag, of `fits` that share the same factors."""
+    F, R, q = coef.shape
+    dtype = block.features.dtype
+    scores = thin_product(block.features, coef.permute(1, 0, 2).reshape(R, F * q).to(dtype)).contiguous().view(-1, F, q)
+    for each, group in zip(factors, fits, strict=True):
+        inside = [f for f in group if bool(counts[:, f].any())]
+        if inside:
+            y = spread(targets[:, inside].flatten(1), block.offsets).to(dtype)
+            left_out = each.predict(block.features, y, scores[:, inside].flatten(1)).view(-1, len(inside), q)
+            own = spread(counts[:, inside], block.offsets)[:, :, None] > 0
+            scores[:, inside] = torch.where(own, left_out, scores[:, inside])
+    return scores
+
+
+def _moments(block: Block, counts: Tensor, scores: Tensor) -> tuple[Tensor, ...]:
+    """Sums (F, q) of scores and of their squares, by weight."""
+    weight = spread(counts, block.offsets)[:, :, None]
+    weighted = weight * scores
+    return weighted.sum(dim=0), (weighted * scores).sum(dim=0)
+
+
+def _log_evidence(block: Block, scores: Tensor, slope: Tensor, intercept: Tensor, background: Tensor | None) -> Tensor:
+    logits = (intercept + slope * scores).flatten(1)
+    mask = None if background is None else background.repeat(len(slope))
+    return bag_evidence(logits, block.offsets, mask).log_evidence.view(-1, *slope.shape)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mipl.baggp.blocks import Column, Part
-from mipl.baggp.digests import bag_digests
+from mipl.baggp.blocks import Column, Part, divide
+from mipl.baggp.digests import digests_of_instances, instances_in_order
 from mipl.bags import Bags
-from mipl.dataset import MIPLDataset
 from mipl.streams import BagStream, StreamBlock
 
 __all__ = ["InFiles", "InMemory", "Source", "Training", "ready"]
@@ -30,7 +29,7 @@ class Source(Protocol):
 
 
 class Training(Protocol):
-    """The bags of a fit."""
+    """The bags of a fit, called by their positions in the order (m,) in which they are `arranged`."""
 
     @property
     def n_bags(self) -> int:
@@ -40,14 +39,20 @@ class Training(Protocol):
     def n_instances(self) -> int:
         """The number n of instances."""
 
+    def digests(self) -> NDArray[np.uint64]:
+        """Digests (m,) of the instances of each bag, in the order in which bags came."""
+
+    def arranged(self, order: NDArray[np.int64]) -> Self:
+        """The same bags in this order (m,), the instances of each in an order that depends on what they are."""
+
     def take(self, bags: NDArray[np.int64] | None) -> Bags:
         """Some bags by their positions in ascending order, or all."""
 
+    def divide(self, folds: NDArray[np.int64]) -> list[list[Part]]:
+        """All bags in runs that are read at a time, each run by the folds (m,) of its bags."""
+
     def sources(self, parts: list[list[Part]]) -> Column:
         """The raw instances of all blocks."""
-
-    def digests(self, candidates: NDArray[np.bool_]) -> NDArray[np.uint64]:
-        """Digests (m,) of the bags with their candidate sets (m, q)."""
 
 
 # -------------------------------------------------------------------- memory
@@ -60,23 +65,64 @@ class InMemory:
     ----------
     bags : Bags
         All bags.
+    order : (m,) int64, default=None
+        The order in which they are arranged; None for bags and instances as they are.
     """
 
-    def __init__(self, bags: Bags) -> None:
-        self._bags = bags
+    def __init__(self, bags: Bags, order: NDArray[np.int64] | None = None) -> None:
+        self._bags, self._order = bags, order
         self.n_bags, self.n_instances = len(bags), bags.n_instances
+
+    def digests(self) -> NDArray[np.uint64]:
+        """Digests (m,) of the instances of each bag, in the order in which bags came."""
+        return digests_of_instances(self._bags)
+
+    def arranged(self, order: NDArray[np.int64]) -> InMemory:
+        """The same bags in this order (m,), the instances of each in an order that depends on what they are."""
+        return InMemory(self._bags, order)
 
     def take(self, bags: NDArray[np.int64] | None) -> Bags:
         """Some bags by their positions in ascending order, or all."""
-        return self._bags if bags is None else self._bags[bags]
+        if self._order is None:
+            return self._bags if bags is None else self._bags[bags]
+        return instances_in_order(self._bags[self._order if bags is None else self._order[bags]])
+
+    def divide(self, folds: NDArray[np.int64]) -> list[list[Part]]:
+        """All bags in runs that are read at a time, each run by the folds (m,) of its bags."""
+        return divide(self.n_instances, folds)
 
     def sources(self, parts: list[list[Part]]) -> Column:
         """The raw instances of all blocks."""
-        return ready(self._bags.instances, self._bags.offsets, parts)
+        if self._order is None:
+            return ready(self._bags.instances, self._bags.offsets, parts)
+        return Column.of([[_Chosen(self._bags, self._order[part.bags]) for part in run] for run in parts])
 
-    def digests(self, candidates: NDArray[np.bool_]) -> NDArray[np.uint64]:
-        """Digests (m,) of the bags with their candidate sets (m, q)."""
-        return bag_digests(self._bags, candidates)
+
+class _Chosen(NamedTuple):
+    """Some bags of those in memory; they are copied, and their instances put in order, when they are needed.
+
+    Attributes
+    ----------
+    bags : Bags
+    chosen : (m_b,), positions
+    """
+
+    bags: Bags
+    chosen: NDArray[np.int64]
+
+    @property
+    def n_bags(self) -> int:
+        """The number m_b of bags."""
+        return len(self.chosen)
+
+    def read(self) -> tuple[Any, Tensor]:
+        """The instances (n_b, d), and the offsets (m_b + 1,) of their bags."""
+        bags = instances_in_order(self.bags[self.chosen])
+        return bags.instances, torch.tensor(bags.offsets)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Only the bags of the block travel to another process."""
+        return _Chosen, (self.bags[self.chosen], np.arange(self.n_bags))
 
 
 class _Rows(NamedTuple):
@@ -131,32 +177,45 @@ class InFiles:
     ----------
     stream : BagStream
         Such as a `mipl.Scan`.
+    order : (m,) int64, default=None
+        The order in which they are arranged; None for bags and instances as they are. Runs are read in the order of
+        the files all the same.
     """
 
-    def __init__(self, stream: BagStream) -> None:
-        self._stream = stream
+    def __init__(self, stream: BagStream, order: NDArray[np.int64] | None = None) -> None:
+        self._stream, self._sorts = stream, order is not None
         self.n_bags, self.n_instances = len(stream), stream.n_instances
+        self._order = np.arange(self.n_bags) if order is None else order
+
+    def digests(self) -> NDArray[np.uint64]:
+        """Digests (m,) of the instances of each bag, in the order in which bags came."""
+        return self._stream.map_bags(digests_of_instances)
+
+    def arranged(self, order: NDArray[np.int64]) -> InFiles:
+        """The same bags in this order (m,), the instances of each in an order that depends on what they are."""
+        return InFiles(self._stream, order)
 
     def take(self, bags: NDArray[np.int64] | None) -> Bags:
         """Some bags by their positions in ascending order, or all."""
-        return self._stream.to_dataset().bags if bags is None else self._stream.take_bags(bags)
+        wanted = self._order if bags is None else self._order[bags]
+        read = self._stream.to_dataset().bags if bags is None else self._stream.take_bags(np.sort(wanted))
+        return instances_in_order(read[np.argsort(np.argsort(wanted))]) if self._sorts else read
+
+    def divide(self, folds: NDArray[np.int64]) -> list[list[Part]]:
+        """All bags in runs that are read at a time, each run by the folds (m,) of its bags."""
+        places = np.argsort(self._order)
+        runs = divide(self.n_instances, folds[places])
+        return [[part._replace(bags=places[part.bags]) for part in run] for run in runs]
 
     def sources(self, parts: list[list[Part]]) -> Column:
         """The raw instances of all blocks."""
         runs = []
         for run in parts:
-            start, stop = (int(f([f(part.bags) for part in run])) for f in (min, max))
-            block = self._stream.block(start, stop + 1)
-            runs.append([_InFile(block, part.bags - start) for part in run])
+            positions = [self._order[part.bags] for part in run]
+            start, stop = min(map(np.min, positions)), max(map(np.max, positions)) + 1
+            block = self._stream.block(int(start), int(stop))
+            runs.append([_InFile(block, bags - start, self._sorts) for bags in positions])
         return Column.of(runs)
-
-    def digests(self, candidates: NDArray[np.bool_]) -> NDArray[np.uint64]:
-        """Digests (m,) of the bags with their candidate sets (m, q)."""
-        return self._stream.map_datasets(_digests)
-
-
-def _digests(dataset: MIPLDataset) -> NDArray[np.uint64]:
-    return bag_digests(dataset.bags, dataset.candidates)
 
 
 class _InFile(NamedTuple):
@@ -166,10 +225,12 @@ class _InFile(NamedTuple):
     ----------
     run : StreamBlock, the run
     bags : (m_b,), positions in the run
+    sorts : bool, whether instances are put in order
     """
 
     run: StreamBlock
     bags: NDArray[np.int64]
+    sorts: bool
 
     @property
     def n_bags(self) -> int:
@@ -179,6 +240,8 @@ class _InFile(NamedTuple):
     def read(self) -> tuple[Any, Tensor]:
         """The instances (n_b, d), and the offsets (m_b + 1,) of their bags."""
         bags = _read(self.run)[self.bags]
+        if self.sorts:
+            bags = instances_in_order(bags)
         return bags.instances, torch.tensor(bags.offsets)
 
 

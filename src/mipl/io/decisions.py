@@ -22,6 +22,7 @@ from mipl.errors import DataError
 from mipl.io.border import no_such_file
 from mipl.io.tables import unescaped_cell
 from mipl.io.text import as_utf8
+from mipl.votes import SET_WEIGHT
 
 __all__ = ["NONE_OF_THESE", "apply_decisions", "read_decisions"]
 
@@ -121,7 +122,7 @@ def apply_decisions(dataset: MIPLDataset, decisions: Mapping[str, str | None]) -
         else:
             candidates[row[bag]] = np.arange(len(column)) == column[label]
             if weights is not None:  # what was voted before does not count any more
-                weights[row[bag]] = candidates[row[bag]]
+                weights[row[bag]] = SET_WEIGHT * candidates[row[bag]]
     if not kept.any():
         raise DataError('every bag is marked "none of these"; there is nothing left to learn from')
     # A copy and not a new data set: that would refuse a true label which is no candidate any more.

@@ -25,6 +25,7 @@ from mipl.io.raw import Loaded, RawBags, join
 from mipl.io.side_table import attach, read_side_table
 from mipl.io.table import from_table, metadata
 from mipl.visible_text import is_text
+from mipl.votes import SET_WEIGHT
 
 __all__ = ["READERS", "expand", "files_read", "is_data", "read_files", "read_frame", "read_joined", "read_raw"]
 
@@ -265,15 +266,15 @@ def _objects(cells: list[Any]) -> pa.Array:
 
 
 def _maps(cells: list[Any]) -> pa.Array:
-    """Labels with weights; a plain set among them gives each of its labels the weight 1."""
+    """Labels with weights; a plain set among them gives each of its labels the same weight."""
     found: list[Any] = []
     for cell in cells:
         if isinstance(cell, Mapping):
             found.append([(key, None if weight is None else float(weight)) for key, weight in cell.items()])
         elif isinstance(cell, Set | list | tuple | np.ndarray):
-            found.append([(label, 1.0) for label in _plain(cell)])
+            found.append([(label, SET_WEIGHT) for label in _plain(cell)])
         else:
-            found.append(None if cell is None or cell != cell else [(cell, 1.0)])
+            found.append(None if cell is None or cell != cell else [(cell, SET_WEIGHT)])
     keys = {type(key) for cell in found if cell for key, _ in cell}
     kind = pa.int64() if keys and keys <= {int, np.int64} else pa.string()
     named = [None if cell is None else [(k if kind == pa.int64() else str(k), w) for k, w in cell] for cell in found]

@@ -180,8 +180,12 @@ def _write_parquet(chunks: Iterable[Columns], path: Path, raw: bool) -> None:
         for columns in chunks:
             table = pa.table({name: pa.array(values) for name, values in columns.items()})
             if writer is None:
-                # Values that are all unknown in the first rows may be names in later ones.
-                kinds = [f.with_type(pa.string()) if pa.types.is_null(f.type) else f for f in table.schema]
+                # Values that are all unknown in the first rows may be names in later ones, or the numbers of instances.
+                unknown = {"instance": pa.int64()}
+                kinds = [
+                    f.with_type(unknown.get(f.name, pa.string())) if pa.types.is_null(f.type) else f
+                    for f in table.schema
+                ]
                 schema = pa.schema(kinds)
                 writer = pq.ParquetWriter(file, schema)
             try:

@@ -338,7 +338,7 @@ class MIPLGP(ClusterClassifier):
                 f'{self.name} with engine="{self.engine}" needs all bags in memory and cannot be fitted on a scan; '
                 f"{_IN_BLOCKS}, or fit it on some of the bags: fit(scan.sample(n))"
             )
-        supervision = bags.supervision()
+        supervision = self._known(bags.supervision(), self._fit_depth)
         if supervision.weights is not None:
             warn_sets_only(self.name, stacklevel=self._fit_depth)
         self._fit_in_blocks(InFiles(bags), augmented(self, supervision.candidates), None, keep_rows=False)

@@ -34,7 +34,7 @@ def draw_resolved(resolution: Resolution, path: str | Path, n_bags: int = 8, max
     At the left stand the candidates, where the label was sought among them, and the label with its probability: green,
     or red where the true label is known to be another. At the right are the instances: images as they are, features
     that are words as the heaviest words, others as a profile of their values. The one behind the label is framed in the
-    same colour.
+    same colour; none is where the label is the background class.
 
     Parameters
     ----------
@@ -60,6 +60,8 @@ def draw_resolved(resolution: Resolution, path: str | Path, n_bags: int = 8, max
     lines = [_lines(shown, i) for i in range(len(shown))]
     asked = "most probable label" if shown.candidates is None else "candidates → most probable one"
     title = f"{asked}, with its probability; framed: the instance behind it"
+    if shown.is_background.any():
+        title += f" (none for {fitted(str(shown.background), _ID, _GIVEN)}, the background)"
     # Inches: words, a gap, and tiles with a gap each; a row per bag below the title.
     left = 0.25 + max(max(width_of(a, _GIVEN), width_of(b, _ANSWER, "bold")) for a, b in lines)
     width = max(left + (tiles.width + 0.08) * widest + 0.05, width_of(title, _GIVEN) + 0.3)

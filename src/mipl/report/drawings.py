@@ -57,16 +57,17 @@ def drawing_of(resolution: Resolution, n_instances: int, budget: int) -> Drawing
 def typical_instances(resolution: Resolution) -> NDArray[np.floating[Any]]:
     """The typical instance (q, d) of each class: the mean of those behind its label, weighted by the bags' probability.
 
-    For a class that no bag has, and where instances were not judged, it is the mean over all instances, weighted by how
-    probable the class is for their bag.
+    For a class that no bag has, for the background class, and where instances were not judged, it is the mean over all
+    instances, weighted by how probable the class is for their bag.
     """
     bags = resolution.bags
     weights = bags.spread(resolution.posterior.astype(np.float32))
     typical: NDArray[np.floating[Any]] = weights.T @ bags.instances / np.maximum(weights.sum(axis=0), 1e-12)[:, None]
     if resolution.instance_probabilities is None:
         return typical
-    behind = bags.instances[resolution.offsets[:-1] + resolution.instance]
-    own = np.where(resolution.classes == resolution.labels[:, None], resolution.probability[:, None], 0)
+    shows = ~resolution.is_background
+    behind = bags.instances[resolution.offsets[:-1] + np.where(shows, resolution.instance, 0)]
+    own = np.where(resolution.classes == resolution.labels[:, None], (shows * resolution.probability)[:, None], 0)
     totals = own.sum(axis=0)
     known = totals > 0
     typical[known] = (own.T.astype(np.float32) @ behind)[known] / totals[known, None]

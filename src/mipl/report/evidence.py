@@ -28,7 +28,7 @@ class Evidence:
 
     `details` has, by the row of the list, ``[sheet, first tile, instances, for the label, for the second label]``: the
     ids of instances, or their numbers in the bag where they have none, and their probabilities out of 1,000, or None
-    where instances were not judged.
+    where instances were not judged, and for the background class, which none shows.
     """
 
     kind: str
@@ -52,19 +52,21 @@ def evidence_of(resolution: Resolution, bags: NDArray[np.int64], budget: int) ->
     column = {name: c for c, name in enumerate(resolution.classes.tolist())}
     label = np.array([column[name] for name in resolution.labels.tolist()])
     second = np.array([column.get(name, -1) for name in resolution.second_label.tolist()])
+    background = column.get(resolution.background, -1)
+    shows, also = (np.where(classes == background, -1, classes) for classes in (label, second))
     n_wanted = int(np.minimum(resolution.bags.sizes[bags], _INSTANCES).sum())
     drawing = drawing_of(resolution, n_wanted, budget)
     found = Evidence(drawing.kind)
     left = budget - len(embedded_json(drawing.legend()))
     for group in _groups(_priority(len(bags)), np.minimum(resolution.bags.sizes[bags], _INSTANCES)):
-        numbers = [_shown(resolution, int(bags[row]), label, second) for row in group]
+        numbers = [_shown(resolution, int(bags[row]), shows, also) for row in group]
         drawn = bags[group]
         sizes = [len(each) for each in numbers]
         rows = np.repeat(resolution.offsets[drawn], sizes) + np.concatenate(numbers)
         sheet = drawing.sheet(rows, np.repeat(label[drawn], sizes), np.repeat(second[drawn], sizes))
         details = {}
         for row, first, shown in zip(group.tolist(), np.cumsum([0, *sizes]).tolist(), numbers, strict=False):
-            told = _evidence(resolution, int(bags[row]), shown, int(label[bags[row]]), int(second[bags[row]]))
+            told = _evidence(resolution, int(bags[row]), shown, int(shows[bags[row]]), int(also[bags[row]]))
             details[row] = [len(found.sheets), first, _names(resolution, int(bags[row]), shown), *told]
         left -= len(embedded_json(sheet)) + len(embedded_json(details))
         if left < 0:
@@ -98,13 +100,19 @@ def _groups(priority: NDArray[np.int64], sizes: NDArray[np.int64]) -> list[NDArr
 
 
 def _shown(resolution: Resolution, bag: int, label: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The instances of a bag that are drawn: the strongest for the label first, and the second label's strongest."""
+    """The instances of a bag that are drawn: the strongest for the label first, and the second label's strongest.
+
+    A label of -1 is the background, which no instance shows; the strongest for the second label come first then.
+    """
     size = int(resolution.bags.sizes[bag])
     if resolution.instance_probabilities is None:
         return np.arange(min(size, _INSTANCES))
     start = resolution.offsets[bag]
     probabilities = resolution.instance_probabilities[start : start + size]
-    shown = np.argsort(-probabilities[:, label[bag]], kind="stable")[:_INSTANCES]
+    first = label[bag] if label[bag] >= 0 else second[bag]
+    if first < 0:
+        return np.arange(min(size, _INSTANCES))
+    shown = np.argsort(-probabilities[:, first], kind="stable")[:_INSTANCES]
     if second[bag] >= 0:
         strongest = int(np.argmax(probabilities[:, second[bag]]))
         if strongest not in shown:

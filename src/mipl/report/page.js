@@ -185,7 +185,10 @@ class BagList {
         element("figcaption", {}, element("span", { class: "number", title: number }, typeof number === "number" ? "#" + number : number), ...bars));
     });
     const more = size - numbers.length;
-    return element("div", { class: "instances " + this.data.kind }, ...figures,
+    const background = this.data.names[label] === this.data.background;
+    return element("div", { class: "instances " + this.data.kind },
+      background ? element("p", { class: "unframed" }, "No instance shows ", element("bdi", {}, this.data.background), ", the background class: none is framed for it.") : null,
+      ...figures,
       more > 0 ? element("p", { class: "more" }, `and ${more.toLocaleString("en")} more`) : null);
   }
 

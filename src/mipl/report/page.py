@@ -95,6 +95,7 @@ def render_page(
         "sure": SURE,
         "doubtful": DOUBTFUL,
         "none": NONE_OF_THESE,
+        "background": None if resolution.background is None else str(resolution.background),
         "rows": listed.rows,
         "kind": drawn.kind,
         "legend": drawn.legend,

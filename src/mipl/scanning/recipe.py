@@ -16,6 +16,7 @@ from mipl.io.cells import label_cell, whole
 from mipl.io.raw import Loaded, RawBags, join
 from mipl.io.table import from_table, metadata
 from mipl.scanning.pieces import Layout, Piece
+from mipl.votes import SET_WEIGHT
 
 __all__ = ["Labels", "Recipe"]
 
@@ -96,7 +97,8 @@ class Recipe:
             raw.classes = labels.classes
         raw.background = labels.background
         if labels.weighted and raw.candidates is not None:
-            raw.candidates = [e if isinstance(e, dict) or not e else dict.fromkeys(e, 1.0) for e in raw.candidates]
+            entries = raw.candidates
+            raw.candidates = [e if isinstance(e, dict) or not e else dict.fromkeys(e, SET_WEIGHT) for e in entries]
         loaded = raw.load(self.layout.columns.missing, self.unlabelled)
         loaded.dataset.reading = self.reading
         return loaded

@@ -178,6 +178,7 @@ def _reader(name: str) -> Any:
 
 def _described(raw: RawBags, path: Path) -> RawBags:
     """Name the data set after its file, and say what its columns were taken for."""
+    pa.default_memory_pool().release_unused()  # the table is no longer needed, and what follows needs memory
     if raw.name is None:
         raw.name = "" if str(path) == "-" else Path(path.name.removesuffix(file_format(path)[1])).stem
     remark = raw.roles.remark()

@@ -105,7 +105,7 @@ def test_a_side_without_bags_has_no_answers(trained, client):
 def test_files_are_predicted_into_a_folder_and_those_that_are_done_are_skipped(trained, client, tmp_path: Path):
     model, _, folder = trained
     file = model.save(tmp_path / "m.mipl")
-    reading = Reading(Columns(), {})
+    reading = Reading(Columns())
     there = predict_to_folder(file, [str(folder)], tmp_path / "there", reading, client=client)
     here = predict_to_folder(file, [str(folder)], tmp_path / "here", reading)
     assert [(done.source, done.bags, done.right) for done in there] == [

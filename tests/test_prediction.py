@@ -22,7 +22,7 @@ from mipl.prediction import MANIFEST, Predicted, Reading, predict_to_folder
 
 N_FILES = 5
 NAMES = ["early/0.parquet", "early/1.parquet", "late/2.parquet", "late/3.parquet", "late/4.parquet"]
-READING = Reading(Columns(), {}, chunk=100)
+READING = Reading(Columns(), chunk=100)
 
 #: `mipl predict` that dies in the middle of writing its third file.
 KILLED = """
@@ -109,7 +109,7 @@ def test_the_content_of_files_decides_whether_anything_has_changed(tmp_path: Pat
     table.write_text("bag_id,candidates,label\n1,ant|bee,ant\n2,ant|bee,bee\n")
 
     def predict() -> Predicted:
-        return predict_to_folder(model, [str(source)], out, Reading(Columns(), {"table": table}))[0]
+        return predict_to_folder(model, [str(source)], out, Reading(Columns(table=table)))[0]
 
     def rewrite(file: Path, content: str) -> None:
         """Give a file other content, of the same size and time."""

@@ -13,7 +13,7 @@ from mipl.arrays import is_table
 from mipl.dataset import MIPLDataset
 from mipl.datasets.registry import builder, dataset_names
 from mipl.errors import DataError
-from mipl.io.compression import file_format
+from mipl.io.border import file_format
 from mipl.io.options import OPTIONS, Columns, describes_options
 from mipl.io.raw import Loaded
 from mipl.io.sources import READERS, read_files, read_frame

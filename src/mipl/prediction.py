@@ -22,7 +22,7 @@ from mipl.base import MIPLClassifier
 from mipl.clusters import check_versions, cluster_errors, completed, same
 from mipl.compute import limit_torch
 from mipl.errors import DataError, MIPLError, ParameterError, UnavailableError
-from mipl.io.compression import file_format
+from mipl.io.border import file_format
 from mipl.io.options import Columns
 from mipl.io.raw import Loaded
 from mipl.io.sources import expand, files_read, read_files

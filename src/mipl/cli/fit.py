@@ -84,7 +84,7 @@ def _check_method(method: str, params: list[str] | None) -> None:
 def _scan(files: list[str], reading: Reading, in_blocks: bool, on_cluster: bool, quiet: bool) -> Scan | None:
     """The files as a scan where they are better not loaded: on a cluster, or where memory is short for them."""
     from mipl.compute import free_memory
-    from mipl.io.compression import file_format
+    from mipl.io.border import file_format
     from mipl.io.sources import expand
     from mipl.scanning.chunks import is_large
     from mipl.scanning.files import SUFFIXES

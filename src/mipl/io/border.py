@@ -1,4 +1,4 @@
-"""The border between files and the program: what is wrong with a file, told as one line that names it.
+"""The border between files and the program: how they are opened, and what is wrong with them, told in one line.
 
 Readers check what they take for granted and say what is wrong, one `Problem` each. What a library raises on a damaged
 file becomes a `DataError` here; its cause is kept for a bug report.
@@ -6,16 +6,29 @@ file becomes a `DataError` here; its cause is kept for a bug report.
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
+import lzma
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from mipl.errors import DataError, MIPLError
 
-__all__ = ["Problem", "border", "first_line", "no_such_file"]
+__all__ = [
+    "COMPRESSED",
+    "Problem",
+    "border",
+    "decompressed",
+    "file_format",
+    "first_line",
+    "no_such_file",
+    "open_decompressed",
+]
 
 
 @contextmanager
@@ -90,3 +103,42 @@ class Problem:
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, for JSON."""
         return asdict(self)
+
+
+#: suffix -> the first bytes of such a file
+COMPRESSED = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ", ".zst": b"\x28\xb5\x2f\xfd"}
+_OPENERS: dict[str, Any] = {"": open, ".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+
+def file_format(path: Path) -> tuple[str, str]:
+    """The suffix that names the format, and that of the compression: ``.csv`` and ``.gz``.
+
+    >>> file_format(Path("a.CSV.gz")), file_format(Path("b.parquet"))
+    (('.csv', '.gz'), ('.parquet', ''))
+    """
+    last = path.suffix.lower()
+    if last in COMPRESSED:
+        return Path(path.stem).suffix.lower(), last
+    return last, ""
+
+
+def open_decompressed(path: Path) -> BinaryIO:
+    """Open a file to read what it holds, decompressed where its suffix says that it is compressed."""
+    compression = file_format(path)[1]
+    if compression == ".zst":
+        return decompressed(path.open("rb"), compression)
+    stream: BinaryIO = _OPENERS[compression](path, "rb")
+    return stream
+
+
+def decompressed(file: BinaryIO, compression: str) -> BinaryIO:
+    """The content of an open compressed file as a stream."""
+    stream: BinaryIO
+    if compression == ".zst":
+        import pyarrow as pa
+
+        # A buffer, since streams of Arrow have no lines.
+        stream = io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd"))
+    else:
+        stream = _OPENERS[compression](file)
+    return stream

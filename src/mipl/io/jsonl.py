@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
-from mipl.io.border import first_line
-from mipl.io.compression import open_decompressed
+from mipl.io.border import first_line, open_decompressed
 from mipl.io.options import Columns
 from mipl.io.raw import RawBags
 from mipl.io.table import check_metadata, from_table

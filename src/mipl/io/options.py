@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
+from textwrap import fill, indent
 from typing import Any, TypeVar
 
 from mipl.errors import DataError, ParameterError
@@ -110,7 +111,7 @@ class Columns:
 def describes_options(function: _Function) -> _Function:
     """Put the options that a function has into its docstring, in place of ``{options}``."""
     entries = [
-        f"    {name} : {kind}, default={getattr(Columns, name)!r}\n        {words}"
+        f"    {name} : {kind}, default={getattr(Columns, name)!r}\n{indent(fill(words, 112), ' ' * 8)}"
         for name, (kind, words) in OPTIONS.items()
         if name in function.__annotations__
     ]

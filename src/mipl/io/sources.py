@@ -17,8 +17,7 @@ import pyarrow as pa
 from mipl.arrays import as_pandas, is_hugging_face
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
-from mipl.io.border import border, no_such_file
-from mipl.io.compression import COMPRESSED, decompressed, file_format
+from mipl.io.border import COMPRESSED, border, decompressed, file_format, no_such_file
 from mipl.io.images import IMAGE_SUFFIXES, SIDE_TABLES, is_image_folder
 from mipl.io.options import Columns
 from mipl.io.raw import Loaded, RawBags, join
@@ -179,6 +178,7 @@ def _reader(name: str) -> Any:
 
 def _described(raw: RawBags, path: Path) -> RawBags:
     """Name the data set after its file, and say what its columns were taken for."""
+    pa.default_memory_pool().release_unused()  # the table is no longer needed, and what follows needs memory
     if raw.name is None:
         raw.name = "" if str(path) == "-" else Path(path.name.removesuffix(file_format(path)[1])).stem
     remark = raw.roles.remark()

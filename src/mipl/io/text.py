@@ -35,10 +35,9 @@ from numpy.typing import NDArray
 from mipl.bags import Bags
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
-from mipl.io.border import Problem, first_line
+from mipl.io.border import Problem, first_line, open_decompressed
 from mipl.io.cells import MISSING, as_numbers, reads_as_number
 from mipl.io.columns import KNOWN_COLUMNS, find_roles, has_role_name, non_feature
-from mipl.io.compression import open_decompressed
 from mipl.io.options import Columns
 from mipl.io.raw import RawBags
 from mipl.io.table import from_table, read_metadata

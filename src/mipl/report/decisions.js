@@ -60,7 +60,7 @@ class Decisions {
   }
 
   csv() {
-    // What a spreadsheet runs, as in mipl.io.spreadsheets; mipl.io.decisions takes the apostrophe off again.
+    // What a spreadsheet runs, as in mipl.io.tables; mipl.io.decisions takes the apostrophe off again.
     const formula = /^(?:'|[\t\r\n]|[\s\x1c-\x1f\x85]*[=+\-@\uff1d\uff0b\uff0d\uff20])/;
     const cell = (text, guard) => {
       const escaped = guard || text === "" || formula.test(text) ? "'" + text : text;

@@ -18,10 +18,9 @@ import pyarrow.compute as pc
 
 from mipl.dataset import MIPLDataset
 from mipl.errors import DataError
-from mipl.io.border import border
+from mipl.io.border import border, file_format, open_decompressed
 from mipl.io.cells import depth
 from mipl.io.columns import find_roles
-from mipl.io.compression import file_format, open_decompressed
 from mipl.io.jsonl import open_lines
 from mipl.io.options import Columns
 from mipl.io.pixels import has_images
@@ -32,9 +31,8 @@ from mipl.io.text import open_text
 from mipl.scanning.files import SUFFIXES as SCANNED
 from mipl.scanning.files import ScanFile, list_files
 from mipl.scanning.pieces import Selection, cut, read_pieces
-from mipl.scanning.recipe import Recipe
 from mipl.scanning.scan import build_index
-from mipl.scanning.source import Source
+from mipl.scanning.source import Recipe, Source
 
 __all__ = ["is_large", "read_chunks"]
 

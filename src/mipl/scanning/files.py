@@ -19,9 +19,8 @@ import pyarrow.dataset
 import pyarrow.fs
 
 from mipl.errors import DataError
-from mipl.io.border import border
+from mipl.io.border import border, file_format
 from mipl.io.cells import depth, edges, whole
-from mipl.io.compression import file_format
 from mipl.io.parquet import open_parquet
 from mipl.io.sources import expand
 from mipl.io.table import metadata

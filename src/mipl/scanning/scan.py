@@ -21,8 +21,7 @@ from mipl.errors import DataError, ParameterError
 from mipl.io.options import OPTIONS, Columns, describes_options
 from mipl.scanning.files import list_files
 from mipl.scanning.pieces import Layout, Part, Piece, Selection, cut, hash_keys, read_pieces
-from mipl.scanning.recipe import Recipe
-from mipl.scanning.source import Source
+from mipl.scanning.source import Recipe, Source
 from mipl.streams import BagStream
 from mipl.supervision import Supervision, background_column
 

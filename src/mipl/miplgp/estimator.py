@@ -386,19 +386,20 @@ class MIPLGP(ClusterClassifier):
         """Warn where the residuals of the steps, or that of the final solve, are above `cg_tol`."""
         short = sum(residual > self.cg_tol for residual in residuals)
         if short:
-            message = (
+            warnings.warn(
                 f"conjugate gradients stopped at a relative residual of {max(residuals):.2g}, above "
                 f"cg_tol={self.cg_tol}, in {short} of {len(residuals)} steps; raise max_cg_iter (now "
-                f"{self.max_cg_iter}) or preconditioner_size (now {self.preconditioner_size})"
+                f"{self.max_cg_iter}) or preconditioner_size (now {self.preconditioner_size})",
+                ConvergenceWarning,
+                stacklevel=2,
             )
         elif last > self.cg_tol:
-            message = (
+            warnings.warn(
                 f"the final solve stopped at a relative residual of {last:.2g}, above cg_tol={self.cg_tol}; "
-                f"raise max_cg_iter (now {self.max_cg_iter})"
+                f"raise max_cg_iter (now {self.max_cg_iter})",
+                ConvergenceWarning,
+                stacklevel=2,
             )
-        else:
-            return
-        warnings.warn(message, ConvergenceWarning, stacklevel=2)
 
     # ---------------------------------------------------------------- what is kept, and prediction
 

@@ -150,9 +150,9 @@ def measure_fit(scan: Any, n: int, n_landmarks: int) -> tuple[dict[str, Step], f
         estimator.Local = kept  # type: ignore[misc]
         for (owner, name), function in zip(readers, before, strict=True):
             setattr(owner, name, function)
-    steps = {name: Step(1, 0, spent / n, 0.0, False) for name, spent in read.items()}
+    steps = {name: Step(1, spent / n, 0.0, False) for name, spent in read.items()}
     for name, took, sent, summed in places[0].notes:
-        old = steps.get(name, Step(0, 0, 0.0, 0.0, summed))
+        old = steps.get(name, Step(0, 0.0, 0.0, summed))
         steps[name] = Step(
             old.calls + 1,
             old.seconds + took / n,

@@ -66,7 +66,7 @@ def mipl_checks() -> Iterator[Callable[[MIPLClassifier], None]]:
     yield check_data_set_equals_its_parts
     yield check_labels_by_name
     yield check_features_by_name
-    yield check_equal_votes_are_a_candidate_set
+    yield check_equal_odds_are_a_candidate_set
     yield check_nothing_known_means_all_classes
     yield check_a_background_class_is_accepted
     yield from sample_weight_checks()
@@ -292,16 +292,16 @@ def check_features_by_name(estimator: MIPLClassifier) -> None:
 # -------------------------------------------------------------------- votes, unknown labels, background
 
 
-def check_equal_votes_are_a_candidate_set(estimator: MIPLClassifier) -> None:
-    """Votes are accepted, by methods that only use sets with a warning; equal votes are a plain candidate set."""
+def check_equal_odds_are_a_candidate_set(estimator: MIPLClassifier) -> None:
+    """Votes are accepted, by methods that only use sets with a warning; equal odds are a plain candidate set."""
     bags, candidates, _ = small_problem()
     by_mask = seeded(estimator).fit(bags, candidates).predict_proba(bags)
     votes = np.where(candidates, np.random.default_rng(0).integers(1, 9, candidates.shape), 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        equal = seeded(estimator).fit(bags, 2.0 * candidates).predict_proba(bags)
+        equal = seeded(estimator).fit(bags, 0.5 * candidates).predict_proba(bags)
         assert_probabilities("predict_proba after a fit with votes", seeded(estimator).fit(bags, votes), bags)
-    assert np.allclose(equal, by_mask, atol=TOLERANCE), "two votes for each candidate differ from the candidate set"
+    assert np.allclose(equal, by_mask, atol=TOLERANCE), "equal odds on the candidates differ from the candidate set"
 
 
 def check_nothing_known_means_all_classes(estimator: MIPLClassifier) -> None:

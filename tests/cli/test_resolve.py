@@ -25,7 +25,7 @@ def test_a_file_of_two_of_the_models_three_classes_gets_the_right_names(run, ani
 
 
 def test_votes_of_a_new_file_are_used_or_it_is_said_that_they_are_not(run, animals, model, rows, tmp_path):
-    (tmp_path / "voted.csv").write_text("bag_id,candidates,length,width\nx,bee:1|cat:30,15,15\n")
+    (tmp_path / "voted.csv").write_text("bag_id,candidates,length,width\nx,bee:0.03|cat:0.9,15,15\n")
     told = run("resolve", "voted.csv", "--model", "m.mipl").stderr
     assert "PL-kNN uses candidate sets only" in told
     run("fit", "train.csv", "-p", "n_landmarks=20", "-p", "cross_fit=0", "--out", "g.mipl", "--quiet")

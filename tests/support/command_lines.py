@@ -61,6 +61,7 @@ LINES = [
     ),
     Line("demo --out new -m PL-kNN"),
     Line("check <bare.csv --table <t.csv"),
+    Line("check <d.csv --model <m.mipl"),
     Line("info <m.mipl"),
     Line("data info <bare.csv --table <t.csv"),
     Line("bench status <made.toml --store <made.sqlite"),

@@ -64,6 +64,10 @@ class BagGP(ClusterClassifier):
     2. *bag likelihood* (`mipl.baggp.likelihood`) starts from that answer, as its prior, and refines it to the most
        probable instance classifier given all candidate sets; where it has seen little, its logits are moderated.
 
+    Before that, small fits to two halves of the bags tell along which directions of feature space the labels change.
+    With 200 bags or more and up to 150 features, these become a linear map at the end of the front end, if held-out
+    candidate sets are clearly more probable with it (`mipl.baggp.metric`).
+
     The formulas of both experts' common part are in `mipl.bag_posterior` and `mipl.baggp.model`. The weights of the
     two experts in the answer, and the rate of outlying bags of which neither knows anything, are fitted to candidate
     sets of bags that the experts have not seen (`mipl.baggp.cross_fit`, `mipl.baggp.stacking`). No true label is used
@@ -117,7 +121,7 @@ class BagGP(ClusterClassifier):
     Attributes
     ----------
     features_ : transformer
-        The fitted front end.
+        The fitted front end; where a metric was learned, a pipeline that ends in its `mipl.features.LinearMap`.
     landmarks_ : (M, d) array
     lengthscale_ : float
         The length scale in units of the front end's features.

@@ -149,9 +149,9 @@ def learn_metric(
         before, after = plain.log_evidence[unseen, i], new.log_evidence[unseen, 0]
         gains[unseen] = _log_likelihood(after, *given) - _log_likelihood(before, *given)
         mean, error = mean_and_error(gains[tested], None if counted is None else counted[tested])
-        if mean < METRIC_GAIN:
+        if mean + error < METRIC_GAIN:
             return None
-    return shared if mean > 2 * error else None
+    return shared if mean > max(2 * error, METRIC_GAIN) else None
 
 
 def _disagreement(M: Tensor) -> float:

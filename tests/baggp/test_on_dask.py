@@ -19,7 +19,7 @@ import torch
 import mipl
 from mipl import clusters
 from mipl.baggp import blocks as blocks_module
-from mipl.baggp.blocks import Column, add_up
+from mipl.baggp.blocks import Column
 from mipl.baggp.places import Local
 from mipl.errors import UnavailableError
 from mipl.progress import Phases

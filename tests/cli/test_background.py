@@ -16,7 +16,7 @@ def owls(tmp_path):
     rng = np.random.default_rng(0)
     instances = rng.standard_normal((60, 4, 2)).astype(np.float32)
     instances[::2, 0] += 9
-    sets = [["owl"] if i < 6 and i % 2 == 0 else ["silence"] if i < 6 else ["owl", "silence"] for i in range(60)]
+    sets = [["owl"] if i < 12 and i % 2 == 0 else ["silence"] if i < 12 else ["owl", "silence"] for i in range(60)]
     truth = np.where(np.arange(60) % 2 == 0, "owl", "silence")
     mipl.MIPLDataset(instances, sets, truth.tolist()).save(tmp_path / "owls.csv")
     return truth
@@ -25,7 +25,7 @@ def owls(tmp_path):
 def test_resolve_and_fit_hand_the_background_to_the_method(run, rows, owls, tmp_path):
     run("resolve", "owls.csv", "--background", "silence", "--out", "labels.csv", "-q")
     found = rows("labels.csv")
-    assert np.mean([row["label"] for row in found] == owls) >= 0.95  # six bags of sixty tell the classes apart
+    assert np.mean([row["label"] for row in found] == owls) >= 0.95  # twelve bags of sixty tell the classes apart
     given = mipl.load(tmp_path / "owls.csv", background="silence")
     expected = mipl.resolve(given)
     np.testing.assert_allclose([float(row["p(owl)"]) for row in found], expected.posterior[:, 0], atol=1e-6)

@@ -49,6 +49,9 @@ STAGES = (
     Stage(12, 30.0, True, 0.25),
     Stage(20, 300.0, False),
 )
+#: Factor of the regression's log evidence, which is too sure, in the prior of the likelihood. Less is better on images
+#: and SIVAL, and worse where little is known of most bags: the likelihood then settles on one class.
+PRIOR_TEMPER = 0.5
 #: Share of positive instances that the fixed biases expect; the weights correct it.
 EXPECTED_POSITIVE_SHARE = 0.1
 #: Logit of an instance for the background class, which no instance carries.

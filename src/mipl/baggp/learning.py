@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mipl.bag_posterior import label_posterior, set_log_likelihood
 from mipl.baggp.candidate_noise import expected_noise, fit_candidate_noise, trusted_sets
-from mipl.baggp.constants import PRIOR_SCALE, SIGNAL_VARIANCES
+from mipl.baggp.constants import PRIOR_SCALE, PRIOR_TEMPER, SIGNAL_VARIANCES
 from mipl.baggp.cross_fit import Fits, fits_of
 from mipl.baggp.likelihood import fit_bag_likelihoods
 from mipl.baggp.low_rank import LowRank
@@ -94,7 +94,7 @@ def learn(
     if belief != Belief() or candidate_noise == "auto":
         log_prior, regressions = regress(weights, belief)
 
-    prior = label_posterior(PRIOR_SCALE * regressions.log_evidence, log_prior[:, None])
+    prior = label_posterior(PRIOR_TEMPER * regressions.log_evidence, log_prior[:, None])
     sets = torch.tensor(known, device=log_prior.device)
     candidates = trusted_sets(log_prior, sets, prior)
     diagonals = torch.stack([gram if gram.ndim == 1 else gram.diagonal() for gram in fits.grams]).clamp(min=0)

@@ -165,7 +165,7 @@ def test_the_whole_estimator_counts_copies_in_double_precision(case: str, monkey
 @pytest.mark.parametrize("case", CASES)
 def test_the_whole_estimator_nearly_counts_copies_in_single_precision(case: str) -> None:
     # The search for the mode stops early, and rounding grows along its path.
-    assert_copies_count(case, 1e-2)
+    assert_copies_count(case, 2e-2)
 
 
 def test_bags_of_weight_zero_are_resolved_as_new_bags() -> None:

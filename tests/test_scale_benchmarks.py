@@ -27,7 +27,7 @@ def test_the_cost_model_notes_every_step_of_a_fit() -> None:
     # All fits share the steps of the regression and of the likelihood.
     assert steps["_right_hand_sides"].calls > 1
     assert steps["likelihood_statistics"].calls > 10
-    assert steps["_block"].calls == 1
+    assert steps["_block"].calls >= 1  # more where a metric is tried
     assert 0 < own < seconds
     assert fetched > 0
     found = scale_constants.Constants(steps, fetched, (own, 0.0), 0.05, 0.01, 0.001, 1.1, 15)

@@ -47,8 +47,15 @@ def assert_same(found: np.ndarray, wanted: np.ndarray) -> None:
     np.testing.assert_array_equal(found.argmax(axis=1), wanted.argmax(axis=1))
 
 
-@pytest.mark.parametrize("kind", ["plain", "heavy-tailed", "very uneven"])
-def test_a_permutation_of_the_training_bags_changes_nothing(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "sample"),
+    [("plain", 200_000), ("plain", 100), ("heavy-tailed", 200_000), ("very uneven", 200_000)],
+    ids=["plain", "sampled", "heavy-tailed", "very uneven"],
+)
+def test_a_permutation_of_the_training_bags_changes_nothing(
+    kind: str, sample: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mipl.baggp.estimator.SAMPLE_INSTANCES", sample)
     bags, candidates = problem(kind)
     order = np.random.default_rng(2).permutation(M)
     model, other = fit(bags, candidates), fit(turned(bags)[order], candidates[order])

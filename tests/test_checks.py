@@ -369,7 +369,7 @@ BROKEN = [
     (UnfittedAttributeError(), "resolve: a model that is not fitted ends in AttributeError"),
     (Remembers(), "after a second fit depends on the first"),
     (KeepsNames(), r"a second fit keeps \['feature_names_in_'\] of the first"),
-    (CountsVotes(), "two votes for each candidate differ from the candidate set"),
+    (CountsVotes(), "equal odds on the candidates differ from the candidate set"),
     (NothingKnownIsTheFirstClass(), "None in the place of a candidate set differs"),
     (DropsBackground(), "after a fit with a background class are no probabilities"),
     (DropsSampleWeights(), "accepts sample weights, which it does not support"),
